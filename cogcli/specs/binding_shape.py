@@ -69,7 +69,14 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
             report.error("binding.operation", ("operation",), message)
     _check_request(raw.get("request"), report)
     _check_credentials(raw, report)
-    _check_response(raw.get("response"), report)
+    response = raw.get("response")
+    for name, value in response.items() if isinstance(response, dict) else ():
+        if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
+            message, hint = (
+                f"`response.{name}` is a literal, not read from the reply",
+                "write response.PATH to read it",
+            )
+            report.warn("response.literal", ("response", name), message, hint=hint)
     check_headers(raw, report)
     # Keys that the protocol does not use (docs/reference/binding.md#metadata).
     for key in grammar.unused if grammar else ():
@@ -94,9 +101,8 @@ def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
-        report.error(
-            "secret.literal", path, f"`{_join_path(path)}` holds a secret as written text", hint=hint
-        )
+        message = f"`{_join_path(path)}` holds a secret as written text"
+        report.error("secret.literal", path, message, hint=hint)
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
         report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
@@ -108,14 +114,6 @@ def _is_fixed(text: str) -> bool:
         return all(isinstance(piece, str) for piece in parse_template(text))
     except TemplateFault:
         return False
-
-
-def _check_response(response: Any, report: ProblemReport) -> None:
-    for name, value in response.items() if isinstance(response, dict) else ():
-        if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
-            message = f"`response.{name}` is a literal, not read from the reply"
-            hint = "write response.PATH to read it"
-            report.warn("response.literal", ("response", name), message, hint=hint)
 
 
 def _join_path(path: tuple[Any, ...]) -> str:

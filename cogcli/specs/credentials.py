@@ -62,9 +62,8 @@ def find_written_out(
     if isinstance(value, dict):
         for key, item in value.items():
             secret = named or (isinstance(key, str) and names_secret(key))
-            yield from find_written_out(
-                item, literal if key != "$literal" else _is_any_text, (*path, key), named=secret
-            )
+            test = literal if key != "$literal" else _is_any_text
+            yield from find_written_out(item, test, (*path, key), named=secret)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from find_written_out(item, literal, (*path, index), named=named)
@@ -87,14 +86,11 @@ def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
     for index, text in enumerate(arguments):
         if not isinstance(text, str):
             continue
-        before = arguments[index - 1] if index else None
-        flag = (
-            isinstance(before, str) and before.startswith("-") and "=" not in before and keeps_secret(before)
-        )
-        named = (found[1] for found in (re.search(_ARGUMENT, text),) if found)
-        if (flag and not text.startswith("-") and is_written_out(text, _is_any_text)) or any(
-            map(keeps_secret, named)
-        ):
+        before = arguments[index - 1] if index and isinstance(arguments[index - 1], str) else ""
+        flag = before.startswith("-") and "=" not in before and keeps_secret(before)
+        named = re.search(_ARGUMENT, text)
+        value = flag and not text.startswith("-") and is_written_out(text, _is_any_text)
+        if value or (named and keeps_secret(named[1])):
             yield index
 
 
@@ -120,12 +116,12 @@ def address_holds_credential(url: str) -> bool:
     """Whether a URL, or the path of an operation, holds a credential."""
     if re.match(_USER, url):
         return True
-    return any(_names_key(name) and not value.startswith("{") for name, value in re.findall(_QUERY, url))
-
-
-def _names_key(name: str) -> bool:
-    last = _LAST_WORD.search(name)
-    return names_secret(name) or bool(last and last[0].lower() in _KEYS)
+    for name, value in re.findall(_QUERY, url):
+        last = _LAST_WORD.search(name)
+        named = names_secret(name) or (last and last[0].lower() in _KEYS)
+        if named and not value.startswith("{"):
+            return True
+    return False
 
 
 # -- skills and capabilities -------------------------------------------------------------------------------------------
@@ -150,9 +146,8 @@ def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
     for name, field in fields.items() if isinstance(fields, dict) else ():
         if isinstance(field, dict):
             for key in _OF_A_FIELD:
-                yield from find_written_out(
-                    field.get(key), _is_any_text, (*path, name, key), named=names_secret(name)
-                )
+                place, secret = (*path, name, key), names_secret(name)
+                yield from find_written_out(field.get(key), _is_any_text, place, named=secret)
 
 
 def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:

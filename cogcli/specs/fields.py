@@ -87,22 +87,17 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
         value = int(value)
     if field.enum is not None and not any(equal(value, option) for option in field.enum):
         options = ", ".join(preview(option) for option in field.enum[:10])
-        violations.append(
-            Violation("enum", place, f"`{place}`: expected one of {options}, found {preview(value)}")
-        )
+        message = f"`{place}`: expected one of {options}, found {preview(value)}"
+        violations.append(Violation("enum", place, message))
     if field.items is not None and type(value) is list:
         value = [_fit_value(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]
     if field.schema is not None:
-        _apply_schema(field.schema, value, place, violations)
+        from cogcli.schema.validator import errors
+
+        for where, message in errors(field.schema, value):
+            full = f"{place}/{where}" if where else place
+            violations.append(Violation("schema", full, f"`{full}`: {message}"))
     return value
-
-
-def _apply_schema(schema: Any, value: Any, place: str, violations: list[Violation]) -> None:
-    from cogcli.schema.validator import errors
-
-    for where, message in errors(schema, value):
-        full = f"{place}/{where}" if where else place
-        violations.append(Violation("schema", full, f"`{full}`: {message}"))
 
 
 def has_type(value: Any, wanted: str) -> bool:

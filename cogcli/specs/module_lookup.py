@@ -15,29 +15,26 @@ def module_file(module: str, root: str) -> str | None:
     if is_shipped(module):
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         return _below(package, parts[1:])
-    return (_below(root, parts) if root else None) or _find_installed(parts)
-
-
-def _below(folder: str, parts: list[str]) -> str | None:
-    place = os.path.join(folder, *parts)
-    return next((p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None)
-
-
-def _find_installed(parts: list[str]) -> str | None:
-    """The file of an installed module. Only the top-level package is looked up: finding a submodule imports its
-    parents."""
+    if root and (file := _below(root, parts)):
+        return file
     from importlib.util import find_spec
 
     try:
+        # Only the top-level package is looked up: finding a submodule imports its parents.
         spec = find_spec(parts[0])
     except (ImportError, ValueError):
-        return None
+        spec = None
     if spec is None:
         return None
     if len(parts) == 1:
         return spec.origin if spec.origin and spec.origin.endswith(".py") else None
     found = (_below(folder, parts[1:]) for folder in spec.submodule_search_locations or ())
-    return next((file for file in found if file), None)
+    return next(filter(None, found), None)
+
+
+def _below(folder: str, parts: list[str]) -> str | None:
+    place = os.path.join(folder, *parts)
+    return next((p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None)
 
 
 def has_function(file: str, name: str, *, quickly: bool = False) -> bool:

@@ -36,12 +36,9 @@ def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramF
         return ProgramFault(
             "command", f"program `{command}` may not be started", f"chmod u+x {os.path.normpath(named)}"
         )
-    return ProgramFault("command", f"program `{command}` is not found", _install_hint(command))
-
-
-def _install_hint(command: str) -> str:
+    hint = "install it, or put it on the PATH"
     if " " in command:
-        return f"command names one program: write command: {command.split()[0]}, and the rest as args"
-    if os.path.dirname(command):
-        return "write it relative to cwd, else to the directory that holds services/"
-    return "install it, or put it on the PATH"
+        hint = f"command names one program: write command: {command.split()[0]}, and the rest as args"
+    elif os.path.dirname(command):
+        hint = "write it relative to cwd, else to the directory that holds services/"
+    return ProgramFault("command", f"program `{command}` is not found", hint)

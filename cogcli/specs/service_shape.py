@@ -80,11 +80,15 @@ def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
     for protocol in protocols.values():
         protocol.grammar().check_service(raw, report)
     check_headers(raw, report)
-    _check_started(raw, report)
-    _check_addresses(raw, report)
-    env = raw.get("env")
+    # What a program is started with.
+    arguments, command, env = raw.get("args"), raw.get("command"), raw.get("env")
+    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
+        report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
+    if isinstance(command, str) and text_holds_credential(command):
+        report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
     for name, value in env.items() if isinstance(env, dict) else ():
         _check_variable(name, value, report)
+    _check_addresses(raw, report)
 
 
 def _check_variable(name: str, value: Any, report: ProblemReport) -> None:
@@ -114,21 +118,11 @@ def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols
     for key in choices[1:] if grammar.exclusive else ():
         message = f"`{choices[0]}` and `{key}` exclude each other"
         report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
-    for key in (
-        sorted(given & grammar.keys.keys() - {*grammar.addresses}) if choices and grammar.beside else ()
-    ):
-        if grammar.beside is not None and key not in grammar.beside.get(choices[0], ()):
+    if choices and grammar.beside:
+        means = {*grammar.addresses, *grammar.beside.get(choices[0], ())}
+        for key in sorted(given & grammar.keys.keys() - means):
             message = f"`{key}` has no meaning beside `{choices[0]}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
-
-
-def _check_started(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report credentials in what a program is started with."""
-    arguments, command = raw.get("args"), raw.get("command")
-    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
-        report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
-    if isinstance(command, str) and text_holds_credential(command):
-        report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
 
 
 def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
@@ -151,9 +145,8 @@ def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
             hint = "use auth_ref or a header with ${NAME}"
             report.error("service.url", (key,), f"`{key}` holds a secret in its query", hint=hint)
         if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
-            report.warn(
-                "service.plain-http", (key,), "credentials are sent over plain http", hint="use https"
-            )
+            message = "credentials are sent over plain http"
+            report.warn("service.plain-http", (key,), message, hint="use https")
 
 
 def document_key(raw: dict[str, Any], protocols: Protocols) -> str:

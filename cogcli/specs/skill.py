@@ -118,39 +118,30 @@ def _step_from(raw: dict[str, Any]) -> Step:
     return value_from(Step, raw, uses=raw.get("uses") or implied, config=_config_from(config))
 
 
-_CONFIGURING: Final = frozenset((*StepConfig._fields, "while"))
-
-
 def _config_from(raw: dict[str, Any]) -> StepConfig:
-    if _CONFIGURING.isdisjoint(raw):
-        return StepConfig()
     depends_on, foreach, scatter = raw.get("depends_on"), raw.get("foreach"), raw.get("scatter")
+    if foreach is not None:
+        foreach = value_from(
+            Foreach, foreach, as_name=foreach.get("as") or "item", index_name=foreach.get("index_as")
+        )
+    if scatter is not None:
+        entries = scatter["capabilities"]
+        targets = [(result_name(e), e) if isinstance(e, str) else (e["name"], e["uses"]) for e in entries]
+        scatter = value_from(Scatter, scatter, targets=dict(targets))
     return value_from(
         StepConfig,
         raw,
         depends_on=None if depends_on is None else tuple(depends_on),
         retry=_block_from(Retry, raw.get("retry")),
-        foreach=None if foreach is None else _foreach_from(foreach),
+        foreach=foreach,
         while_=_block_from(While, raw.get("while")),
         router=_block_from(Router, raw.get("router")),
-        scatter=None if scatter is None else value_from(Scatter, scatter, targets=_targets_from(scatter)),
+        scatter=scatter,
     )
 
 
 def _block_from(cls: type[Value], raw: dict[str, Any] | None) -> Value | None:
     return None if raw is None else value_from(cls, raw)
-
-
-def _foreach_from(raw: dict[str, Any]) -> Foreach:
-    return value_from(Foreach, raw, as_name=raw.get("as") or "item", index_name=raw.get("index_as"))
-
-
-def _targets_from(scatter: dict[str, Any]) -> dict[str, str]:
-    """The targets of a `scatter` by the names of their results."""
-    return dict(
-        (result_name(entry), entry) if isinstance(entry, str) else (entry["name"], entry["uses"])
-        for entry in scatter["capabilities"]
-    )
 
 
 def result_name(target: str) -> str:

@@ -86,77 +86,61 @@ class SpecReader:
 
     def _load(self, found: FoundFile) -> SpecFile:
         file = self.display_path(found.path)
-        data = self._bytes(found.path)
+        read = SpecFile(found, file, found.id or _stem(found.path), "", None, [])
+        data = self._contents.get(found.path)
         if data is None:
-            return self._read_again(found, file)
+            try:
+                data = read_regular(found.path, limit=MAX_BYTES)
+            except FileRefused:
+                from cogcli.yaml import reader
+
+                # For the problem; what has become readable meanwhile is read as it is now.
+                data, parsed = reader.read_file(found.path, file=file)
+                if not data:
+                    self.places[file] = parsed.places
+                    return read._replace(problems=parsed.problems)
         name = digest(data)
         self.places.note(file, found.path, name)
+        read = read._replace(digest=name)
         compiled = self._cache.get(found.kind, name) if self._cache else None
-        if compiled is None:
-            return self._parse(found, file, data, name)
-        problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
-        return self._check_path(found, file, name, compiled.raw, problems)
-
-    def _read_again(self, found: FoundFile, file: str) -> SpecFile:
-        """A refused file with its problem; if it has become readable, the file with the digest of the new bytes."""
+        if compiled:
+            problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
+            return self._check_path(read, compiled.raw, problems)
         from cogcli.yaml import reader
 
-        data, parsed = reader.read_file(found.path, file=file)
-        if data:
-            name = digest(data)
-            self.places.note(file, found.path, name)
-            return self._parse(found, file, data, name)
-        self.places[file] = parsed.places
-        return SpecFile(found, file, found.id or _stem(found.path), "", None, parsed.problems)
-
-    def _bytes(self, path: str) -> bytes | None:
-        """The bytes of a file, None if it is refused; `read_file` then gives the problem."""
-        if path in self._contents:
-            return self._contents[path]
-        try:
-            return read_regular(path, limit=MAX_BYTES)
-        except FileRefused:
-            return None
-
-    def _parse(self, found: FoundFile, file: str, data: bytes, name: str) -> SpecFile:
-        from cogcli.yaml import json_reader, reader
-
-        parsed = (json_reader.parse if found.kind == "active" else reader.parse)(data, file=file)
+        parsed = (reader.parse_json if found.kind == "active" else reader.parse)(data, file=file)
         self.places[file] = parsed.places
         if parsed.value is None:
-            return SpecFile(found, file, found.id or _stem(found.path), name, None, parsed.problems)
-        return self._check_content(found, file, name, parsed)
+            return read._replace(problems=parsed.problems)
+        return self._check_content(read, parsed.value, parsed)
 
-    def _check_content(self, found: FoundFile, file: str, name: str, parsed: Parsed) -> SpecFile:
+    def _check_content(self, read: SpecFile, value: dict[str, Any], parsed: Parsed) -> SpecFile:
         from cogcli.specs.shapes import check_file
 
-        value: dict[str, Any] = parsed.value or {}
-        raw, own = check_file(found.kind, value, parsed.places, file, self.protocols)
+        found = read.found
+        raw, own = check_file(found.kind, value, parsed.places, read.file, self.protocols)
         problems = parsed.problems + own
         if raw is None:
             id = value.get("id")
-            guess = found.id or (id if isinstance(id, str) else _stem(found.path))
-            return SpecFile(found, file, guess, name, None, problems)
+            return read._replace(id=found.id or (id if isinstance(id, str) else read.id), problems=problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
         if self._cache and not credential and not _path_mismatches(found, raw):
             # What is refused, or holds a credential, stands in its own file alone.
             kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
-            self._cache.keep(found.kind, name, Compiled(raw, kept))
-        return self._check_path(found, file, name, raw, problems)
+            self._cache.keep(found.kind, read.digest, Compiled(raw, kept))
+        return self._check_path(read, raw, problems)
 
-    def _check_path(
-        self, found: FoundFile, file: str, name: str, raw: dict[str, Any], problems: list[Problem]
-    ) -> SpecFile:
+    def _check_path(self, read: SpecFile, raw: dict[str, Any], problems: list[Problem]) -> SpecFile:
         """The file, refused where its content contradicts its path."""
-        misplaced = _path_mismatches(found, raw)
-        if misplaced:
-            from cogcli.specs.problem_report import ProblemReport
+        misplaced = _path_mismatches(read.found, raw)
+        if not misplaced:
+            return read._replace(id=raw.get("id", ""), raw=raw, problems=problems)
+        from cogcli.specs.problem_report import ProblemReport
 
-            report = ProblemReport(file, self.places)
-            for key, message, hint in misplaced:
-                report.error("layout.id", (key,), message, hint=hint)
-            return SpecFile(found, file, found.id or raw["id"], name, None, problems + report.problems)
-        return SpecFile(found, file, raw.get("id", ""), name, raw, problems)
+        report = ProblemReport(read.file, self.places)
+        for key, message, hint in misplaced:
+            report.error("layout.id", (key,), message, hint=hint)
+        return read._replace(id=read.found.id or raw["id"], problems=problems + report.problems)
 
 
 def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:

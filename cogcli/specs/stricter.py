@@ -57,13 +57,23 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
         allowed_targets=_union(earlier.allowed_targets, present.allowed_targets),
         scope_constraints=_union(earlier.scope_constraints, present.scope_constraints),
     )
-    return joined._replace(declared={**earlier.declared, **present.declared, **_to_mapping(joined)})
+    # As a capability's file writes it.
+    levels = {key: getattr(joined, key) for key in ("trust_level", "requires_confirmation")}
+    lists = {key: list(getattr(joined, key)) for key in ("allowed_targets", "scope_constraints")}
+    gates = {key: [_without_nulls(gate) for gate in getattr(joined, key)] for key in GATES}
+    present_lists = {key: value for key, value in (lists | gates).items() if value}
+    return joined._replace(declared={**earlier.declared, **present.declared, **levels, **present_lists})
+
+
+def _without_nulls(gate: Gate) -> dict[str, Any]:
+    return {name: value for name, value in gate._asdict().items() if value is not None}
 
 
 def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
     found: list[Gate] = list(earlier)
     for gate in present:
-        same = next((n for n, each in enumerate(found) if _gate_key(each) == _gate_key(gate)), None)
+        key = (gate.capability, gate.input)
+        same = next((n for n, each in enumerate(found) if (each.capability, each.input) == key), None)
         if same is None:
             found.append(gate)
         else:
@@ -72,21 +82,5 @@ def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, 
     return tuple(found)
 
 
-def _gate_key(gate: Gate) -> tuple[str, dict[str, str] | None]:
-    return gate.capability, gate.input
-
-
 def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
-
-
-def _to_mapping(safety: Safety) -> dict[str, Any]:
-    """A safety block as a mapping in a capability's file."""
-    told = {key: getattr(safety, key) for key in ("trust_level", "requires_confirmation")}
-    lists = {key: list(getattr(safety, key)) for key in ("allowed_targets", "scope_constraints")}
-    gates = {
-        key: [{name: value for name, value in gate._asdict().items() if value is not None} for gate in asked]
-        for key in GATES
-        if (asked := getattr(safety, key))
-    }
-    return {**told, **{key: value for key, value in lists.items() if value}, **gates}

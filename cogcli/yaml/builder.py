@@ -89,28 +89,24 @@ class ValueBuilder:
         self._take()  # the stream starts
         if not hasattr(self._take(), "explicit"):
             self._stop_empty()
-        root = self._take()
-        value = self._root(root)
+        root, value = self._take(), None
+        is_text = root.__class__ is self._scalar
+        if is_text and not root.value and not root.style:
+            self._stop_empty()
+        if not is_text:
+            if root.__class__ not in (self._map, self._alias):
+                self._report_root(root, "a list")
+            value = self._value(root)
         self._take()  # the document ends
-        if root.__class__ is self._scalar:
+        if is_text:
             # Only now: text before a syntax error was meant to be something else.
             self._report_root(root, "text")
         after = self._take()
         if hasattr(after, "explicit"):
-            self._stop(
-                "yaml.documents", after, "a second document starts here", "keep one document in a file"
-            )
+            hint = "keep one document in a file"
+            self._stop("yaml.documents", after, "a second document starts here", hint)
         self.whole = True
         return value
-
-    def _root(self, root: Any) -> Any:
-        if root.__class__ is self._scalar:
-            if not root.value and not root.style:
-                self._stop_empty()
-            return None
-        if root.__class__ not in (self._map, self._alias):
-            self._report_root(root, "a list")
-        return self._value(root)
 
     def _report_root(self, root: Any, found: str) -> None:
         self._report("yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`")
@@ -133,7 +129,9 @@ class ValueBuilder:
             if key is not None and seen.setdefault(key, event) is event:
                 values[key] = value
             elif key is not None:
-                self._report_repeated(key, event, seen[key])
+                line = seen[key].start_mark.line + 1
+                message = f"key `{excerpt(key)}` repeated, first at line {line}"
+                self._report("yaml.duplicate-key", event, message, "keep one of them", key)
         self._end = event
         return values
 
@@ -171,18 +169,14 @@ class ValueBuilder:
             if text[:1] in _NUMERIC:
                 return self._number(event, text, step)
             if len(text) <= _LONGEST_WORD:
-                return self._word(event, text, step)
+                if text in _WORDS:
+                    return _WORDS[text]
+                if text.lower() in _OTHER_WORDS:
+                    self._ambiguous(event, text, step)
         elif event.style == '"':
             self._safe(event, text, step)
         if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
             self.spans = True
-        return text
-
-    def _word(self, event: Any, text: str, step: str | int) -> str | bool | None:
-        if text in _WORDS:
-            return _WORDS[text]
-        if text.lower() in _OTHER_WORDS:
-            self._ambiguous(event, text, step)
         return text
 
     def _number(self, event: Any, text: str, step: str | int) -> str | int | float | None:
@@ -191,7 +185,7 @@ class ValueBuilder:
             if _LOOK_ALIKE.fullmatch(text):
                 self._ambiguous(event, text, step)
             return text
-        value = _number(match)
+        value = _exact_number(match)
         if value is None:
             kind = "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"
             self._report("yaml.number", event, f"{excerpt(text)} is {kind}", "write it in quotes", step)
@@ -204,8 +198,14 @@ class ValueBuilder:
 
     def _key(self, event: Any) -> str | None:
         """The text of a key as written; None, with a problem, for one that is no text."""
+        if event.__class__ is self._alias:
+            self._report_alias(event)
+            return None
         if event.__class__ is not self._scalar:
-            self._no_text_key(event)
+            found = "a mapping" if event.__class__ is self._map else "a list"
+            hint = "write the key as text; quote text that starts with a bracket or brace"
+            self._report("yaml.key", event, f"the key is {found}, expected text", hint)
+            self._value(event, "?")
             return None
         key: str = event.value
         before = len(self.problems)
@@ -219,19 +219,6 @@ class ValueBuilder:
             self._report(code, event, message, hint)
         return key if len(self.problems) == before else None
 
-    def _no_text_key(self, event: Any) -> None:
-        if event.__class__ is self._alias:
-            self._report_alias(event)
-            return
-        found = "a mapping" if event.__class__ is self._map else "a list"
-        hint = "write the key as text; quote text that starts with a bracket or brace"
-        self._report("yaml.key", event, f"the key is {found}, expected text", hint)
-        self._value(event, "?")
-
-    def _report_repeated(self, key: str, event: Any, first: Any) -> None:
-        message = f"key `{excerpt(key)}` repeated, first at line {first.start_mark.line + 1}"
-        self._report("yaml.duplicate-key", event, message, "keep one of them", key)
-
     def _report_alias(self, event: Any, *step: str | int) -> None:
         hint = "write the value out, or quote text that starts with `*`"
         self._report("yaml.alias", event, f"alias `*{excerpt(event.anchor)}` is not allowed", hint, *step)
@@ -239,9 +226,8 @@ class ValueBuilder:
     def _refuse_decoration(self, event: Any, *step: str | int) -> None:
         if event.anchor is not None:
             hint = "remove it and write the value out where it is needed"
-            self._report(
-                "yaml.alias", event, f"anchor `&{excerpt(event.anchor)}` is not allowed", hint, *step
-            )
+            message = f"anchor `&{excerpt(event.anchor)}` is not allowed"
+            self._report("yaml.alias", event, message, hint, *step)
         if event.ctag is not None:
             hint = "remove it, or quote text that starts with `!`"
             self._report("yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step)
@@ -275,7 +261,7 @@ class ValueBuilder:
             raise _StopReading
 
 
-def _number(match: re.Match[str]) -> int | float | None:
+def _exact_number(match: re.Match[str]) -> int | float | None:
     """The number, or None for one that not every reader keeps exactly."""
     if match[1] is None and match[2] is None:
         # Length first: int() of thousands of digits is slow, or refused by Python itself.

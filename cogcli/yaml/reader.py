@@ -1,4 +1,4 @@
-"""Strict YAML to plain values with positions.
+"""Strict YAML, and the JSON of the one file that people edit, to plain values with positions.
 
 1. Problems are values. All that can be found are reported together, and then there is no value.
 2. Lines and columns are 1-based and count code points.
@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, sort_problems
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.yaml.builder import Limits, ValueBuilder
 from cogcli.yaml.characters import LONE_RETURN, clean_text, line_column
 from cogcli.yaml.parsers import event_streams
@@ -78,6 +79,21 @@ def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
     return Parsed(None if problems else value, Places(text), problems)
 
 
+def parse_json(data: bytes, *, file: str) -> Parsed:
+    """The object in a JSON file, by the rules of `core.strict_json`; problems are in the result. Raises nothing."""
+    try:
+        value: Any = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+    except JsonRefused as refused:
+        at = (refused.line, refused.column)
+        return _no_value(refused.code, file, refused.message, refused.hint, at)
+    # Whatever is strict JSON is YAML, too: its reader knows where each value is.
+    places = Places(data.decode().removeprefix("\ufeff"))
+    if isinstance(value, dict):
+        return Parsed(value, places, [])
+    message = f"found {preview(value)}, expected object"
+    return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")])
+
+
 def _no_value(code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)) -> Parsed:
     return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
 
@@ -98,15 +114,11 @@ def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
         try:
             value = builder.document()
             if builder.whole and (builder.spans or SUSPECT.search(text)):
-                problems += _strictness_problems(text, begin, file)
+                slip = first_slip(text, begin())
+                if slip is not None:
+                    at = line_column(text, slip.offset)
+                    problems.append(Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint))
             return value, problems
         except YAMLError as error:
             stopped = error
     return None, [*problems, syntax_problem(stopped, text, file)]
-
-
-def _strictness_problems(text: str, begin: Callable[[], Callable[[], Any]], file: str) -> Iterator[Problem]:
-    slip = first_slip(text, begin())
-    if slip is not None:
-        at = line_column(text, slip.offset)
-        yield Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint)

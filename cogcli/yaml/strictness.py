@@ -41,8 +41,14 @@ def first_slip(text: str, take: Callable[[], Any]) -> Slip | None:
     """
     lines = _Lines(text)
     nodes = list(_nodes(take, lines))
-    found = [slip for node in nodes for slip in _slips_inside(node, lines)]
-    found += _slips_between(nodes, text)
+    found = [*_slips_between(nodes, text)]
+    for node in nodes:
+        if node.style in _BLOCK:
+            found += _block_slips(node, text)
+        elif not node.style:
+            found += _plain_slips(node, text[node.start : node.end])
+        elif not node.inside:  # what is in a bracket is reported with the outermost one
+            found += _indentation_slips(node, lines)
     return min(found, default=None)
 
 
@@ -107,16 +113,6 @@ def _nodes(take: Callable[[], Any], lines: _Lines) -> Iterator[_Node]:
 
 def _node(lines: _Lines, start: Any, end: Any, style: str, around: tuple[Any, str, int]) -> _Node:
     return _Node(lines.offset(start), lines.offset(end), style, around[2], around[1])
-
-
-def _slips_inside(node: _Node, lines: _Lines) -> Iterator[Slip]:
-    if node.style in _BLOCK:
-        yield from _block_slips(node, lines.text)
-    elif node.style:
-        if not node.inside:  # else told of the outermost bracket
-            yield from _indentation_slips(node, lines)
-    else:
-        yield from _plain_slips(node, lines.text[node.start : node.end])
 
 
 def _plain_slips(node: _Node, text: str) -> Iterator[Slip]:

@@ -67,30 +67,24 @@ _SYNTAX: Final = (
 
 
 def syntax_problem(error: Any, text: str, file: str) -> Problem:
-    code, said = _explain_syntax(error, text)
-    mark = (said.at_start and getattr(error, "context_mark", None)) or getattr(error, "problem_mark", None)
+    """The problem of a parser's error."""
+    code, known = _explain_syntax(error, text)
+    mark = (known.at_start and getattr(error, "context_mark", None)) or getattr(error, "problem_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    return Problem(code, "E", file, line, column, "", said.message, said.hint)
+    return Problem(code, "E", file, line, column, "", known.message, known.hint)
 
 
 def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
-    said = f"{getattr(error, 'context', None)}: {getattr(error, 'problem', None)}"
-    if "a tag" in said or "tag handle" in said:
-        return "yaml.tag", _BAD_TAG
-    if "an anchor" in said or "an alias" in said:
-        return "yaml.alias", _BAD_ALIAS
-    if _ends_long_key(error, text):
-        return "yaml.limit", _LONG_KEY
-    for known in _SYNTAX:
-        if known.part in said:
-            return "yaml.syntax", known
-    return "yaml.syntax", _Explanation("", f"not YAML: {excerpt(said)}", "see the line before as well")
-
-
-def _ends_long_key(error: Any, text: str) -> bool:
-    """Whether the error follows a key of over 1,024 characters, which no parser reads as a key."""
     mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", None))
-    if mark is None or not ("':'" in problem or "values are not allowed" in problem):
-        return False
-    before = "".join(text.split("\n")[mark.line : mark.line + 1])[: mark.column]
-    return len(before) > 1024 and ": " not in before[-1024:]
+    words = f"{getattr(error, 'context', None)}: {problem}"
+    if "a tag" in words or "tag handle" in words:
+        return "yaml.tag", _BAD_TAG
+    if "an anchor" in words or "an alias" in words:
+        return "yaml.alias", _BAD_ALIAS
+    if mark is not None and ("':'" in problem or "values are not allowed" in problem):
+        # No parser reads more than 1,024 characters as a key.
+        before = "".join(text.split("\n")[mark.line : mark.line + 1])[: mark.column]
+        if len(before) > 1024 and ": " not in before[-1024:]:
+            return "yaml.limit", _LONG_KEY
+    unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
+    return "yaml.syntax", next((known for known in _SYNTAX if known.part in words), unknown)
