@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import Problem, Severity, sort_problems
@@ -23,10 +23,7 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
-
-if TYPE_CHECKING:
-    from cogcli.specs.spec_reader import SpecFile, SpecReader
-
+from cogcli.specs.spec_reader import SpecFile, SpecReader
 
 _STRAY: Final = {
     "layout.depth": "this file is not where specs are",

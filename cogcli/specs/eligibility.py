@@ -4,16 +4,13 @@ docs/reference/service.md#trust)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.catalog import Catalog
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:

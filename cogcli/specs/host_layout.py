@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.specs.id_grammar import is_plain_id
+from cogcli.specs.layers import Layer
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray
-
-if TYPE_CHECKING:
-    from cogcli.specs.layers import Layer
 
 CHANNELS: Final = ("local", "candidate")
 SERVICES_FILE: Final = "services.yaml"

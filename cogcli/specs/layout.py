@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.system_text import bad_byte
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_plain_id, is_skill_id
-
-if TYPE_CHECKING:
-    from cogcli.specs.layers import Layer
+from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"
 POLICY_FILE: Final = "official_default_selection.yaml"

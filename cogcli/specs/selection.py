@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.binding_chain import BY_NAME, ChainLink, Considered, Reason, Selection, SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection_errors import (
     ambiguous_error,
@@ -22,9 +23,6 @@ from cogcli.specs.selection_errors import (
     other_capability_reason,
     unknown_binding_reason,
 )
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
 
 __all__ = ["BY_NAME", "ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
 

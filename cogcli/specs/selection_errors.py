@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import suggestion
 from cogcli.specs.binding_chain import Reason, Selection, SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
 
 _SHOWN: Final = 5
 """The most bindings named in a message."""

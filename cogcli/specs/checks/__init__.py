@@ -4,11 +4,12 @@ every problem, before anything runs. `CHECKS` names them; each reports to its co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.problems import Problem, sort_problems
 from cogcli.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
@@ -16,9 +17,6 @@ from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.nesting import check_nesting
 from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_skills
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
 
 
 def check_contracts(context: CheckContext) -> None:

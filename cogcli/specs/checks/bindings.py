@@ -3,18 +3,14 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cogcli.core.problems import suggestion
+from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.template import TemplateFault, parse_template, texts
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 
 def check_bindings(context: CheckContext) -> None:

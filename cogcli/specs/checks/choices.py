@@ -3,17 +3,13 @@ choices (docs/reference/binding.md#host-overrides), and whether each called capa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import did_you_mean, suggestion
 from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.host_overrides import Override
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import CANDIDATE, find_binding_on
 from cogcli.specs.skill import NESTED, targets_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.host_overrides import Override
 
 
 def check_defaults(context: CheckContext) -> None:

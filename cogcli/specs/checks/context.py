@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import KeyPath, Problem, suggestion
+from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.skill import Skill
+from cogcli.specs.skill import Skill
 
 
 class Needed(NamedTuple):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.problems import KeyPath
 from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.skill import NESTED, Skill, Step, targets_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
 
 _ROUNDS: Final = {
     "$iterations": FieldSpec("integer", required=True),
