@@ -40,8 +40,10 @@ class CompiledCache:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        # After a change of what reads and checks specs old entries are not found.
+        rules = newest_change("specs", "yaml", "schema", "protocols", "core/problems.py")
         # The engine decides which patterns of a file may be run.
-        self._stamp = f"{__version__}/{_rules_modified_at()}/{engine_key()}"
+        self._stamp = f"{__version__}/{rules}/{engine_key()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}
@@ -158,11 +160,6 @@ def _decode(stored: object) -> Compiled | None:
         return None
     raw, warnings = orjson.loads(stored[_SUM:])
     return Compiled(raw, warnings)
-
-
-def _rules_modified_at() -> int:
-    """The newest modification of the modules that read and check specs: after a change old entries are not found."""
-    return newest_change("specs", "yaml", "schema", "protocols", "core/problems.py")
 
 
 def newest_change(*places: str) -> int:

@@ -80,3 +80,9 @@ def is_host_root(path: str) -> bool:
     """Whether a directory looks like host overrides: it holds one of their files and no folder of another kind."""
     held = any(os.path.lexists(f"{path}/{name}") for name in KIND_OF_FILE)
     return held and not any(os.path.isdir(f"{path}/{folder}") for folder in _ELSEWHERE)
+
+
+def is_root(path: str) -> bool:
+    """Whether a directory looks like a layer."""
+    folders = (*Layout.folders.values(), "policies")
+    return any(os.path.isdir(f"{path}/{folder}") for folder in folders) or is_host_root(path)

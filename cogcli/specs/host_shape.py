@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.problems import Problem
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
-from cogcli.specs.problem_report import ProblemReport, has_errors
+from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
 from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, record, required
@@ -48,28 +47,27 @@ def _entry_shape(protocols: Protocols) -> Record:
 
 def read_services(
     value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
-) -> tuple[dict[str, Any] | None, list[Problem]]:
+) -> CheckedFile:
     """The services of a file by id, None for each with errors, and all problems.
 
     None in place of the mapping where the file as a whole has errors.
     """
-    problems = check_shape(_NAMES, value, places, file, "services")
-    if has_errors(problems):
-        return None, problems
+    whole = ProblemReport(file, places, subject="services")
+    check_shape(_NAMES, value, whole)
+    if has_errors(whole.problems):
+        return CheckedFile(None, whole.problems)
     services: dict[str, Any] = {}
     shape = _entry_shape(protocols)
     for id, entry in (value["services"] or {}).items():
         if is_ignored(id):
             continue
-        at, subject = ("services", id), f"service `{id}`"
-        own = check_shape(shape, entry, places, file, subject, at=at)
+        report = ProblemReport(file, places, at=("services", id), subject=f"service `{id}`")
+        check_shape(shape, entry, report)
         if isinstance(entry, dict):
-            report = ProblemReport(file, places, at=at, subject=subject)
             check_service(entry, report, protocols)
-            own += report.problems
-        services[id] = None if has_errors(own) else clean(shape, entry)
-        problems += own
-    return {"services": services}, problems
+        services[id] = None if has_errors(report.problems) else clean(shape, entry)
+        whole.problems += report.problems
+    return CheckedFile({"services": services}, whole.problems)
 
 
 def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:

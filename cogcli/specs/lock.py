@@ -86,24 +86,15 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
     found: dict[str, LockedTools] = {}
     for id, entry in services.items():
         tools = entry.get("tools") if isinstance(entry, dict) else None
+        message = f"the entry of service `{id}` is not as it was written"
         if not isinstance(tools, list):
-            message = f"the entry of service `{id}` is not as it was written"
             return _damage_fault(identity, message, pointer=("services", id))
         for index, tool in enumerate(tools):
-            if not _is_tool(tool):
-                message = f"the entry of service `{id}` is not as it was written"
+            named = isinstance(tool, dict) and isinstance(tool.get("name"), str)
+            if not named or tool.get("sha256") != digest_of_tool(tool):
                 return _damage_fault(identity, message, pointer=("services", id, "tools", str(index)))
         found[id] = {tool["name"]: tool for tool in tools}
     return found
-
-
-def _is_tool(value: Any) -> bool:
-    """Whether an entry is a tool's definition that matches its digest."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("name"), str)
-        and value.get("sha256") == digest_of_tool(value)
-    )
 
 
 def _damage_fault(

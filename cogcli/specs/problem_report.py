@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import KeyPath, Problem, Severity
@@ -32,6 +32,13 @@ class TextFault(NamedTuple):
     message: str
     hint: str = ""
     severity: Severity = "E"
+
+
+class CheckedFile(NamedTuple):
+    """A file's cleaned mapping, None where it has errors, and every problem of its content."""
+
+    raw: dict[str, Any] | None
+    problems: list[Problem]
 
 
 class ProblemReport:

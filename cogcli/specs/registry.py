@@ -11,7 +11,7 @@ from cogcli.core.problems import sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
-from cogcli.specs.host_layout import is_host_root, layout_of
+from cogcli.specs.host_layout import is_host_root, is_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
@@ -94,7 +94,7 @@ class Registry:
         from cogcli.specs.unlayered_files import classify
 
         named = [self._absolute(path) for path in paths]
-        own = [Layer(path, path, False, host=is_host_root(path)) for path in named if _is_root(path)]
+        own = [Layer(path, path, False, host=is_host_root(path)) for path in named if is_root(path)]
         layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
         reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
@@ -137,8 +137,3 @@ class Registry:
 
 def _posix_path(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
-
-
-def _is_root(path: str) -> bool:
-    folders = ("skills", "capabilities", "bindings", "services", "policies")
-    return any(os.path.isdir(f"{path}/{folder}") for folder in folders) or is_host_root(path)

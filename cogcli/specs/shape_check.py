@@ -10,20 +10,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import kind_of, preview
-from cogcli.core.problems import KeyPath, Problem, suggestion
+from cogcli.core.problems import KeyPath, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
-from cogcli.yaml.positions import Places
 
 
-def check_shape(
-    shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: KeyPath = ()
-) -> list[Problem]:
-    """A problem per difference of a parsed value from its shape; `subject` begins each message."""
-    report = ProblemReport(file, places)
-    _check(shape, value, _Spot(report, at, subject, len(at)))
-    return report.problems
+def check_shape(shape: Shape, value: Any, report: ProblemReport) -> None:
+    """Report each difference of a parsed value from its shape; the report's subject begins each message."""
+    _check(shape, value, _Spot(report.part(""), (), report.subject, 0))
 
 
 class _Spot(NamedTuple):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.problems import Problem
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
-from cogcli.specs.problem_report import ProblemReport, has_errors
+from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
 from cogcli.specs.shape import MapOf, Shape, Text, clean, record, required
@@ -18,43 +17,35 @@ from cogcli.specs.skill_shape import SKILL, check_skill
 from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
-HOST_KINDS: Final = ("overrides", "services", "active")
-"""The kinds of the files of host overrides, which hold several entries each."""
-_SHAPES: Final[dict[str, Shape]] = {
-    "skill": SKILL,
-    "capability": CAPABILITY,
-    "policy": record({"defaults": required(MapOf(Text(empty=False)), nullable=True)}),
-    "overrides": OVERRIDES,
-    "active": ACTIVE,
+_POLICY: Final = record({"defaults": required(MapOf(Text(empty=False)), nullable=True)})
+
+
+class _Kind(NamedTuple):
+    """The shape of a kind of file, perhaps by the protocols, and its rules that a shape cannot express."""
+
+    shape: Callable[[Protocols], Shape]
+    check: Callable[[dict[str, Any], ProblemReport, Protocols], None] = lambda raw, report, protocols: None
+
+
+_OF_KIND: Final = {
+    "skill": _Kind(lambda _: SKILL, lambda raw, report, _: check_skill(raw, report)),
+    "capability": _Kind(lambda _: CAPABILITY, lambda raw, report, _: check_capability(raw, report)),
+    "binding": _Kind(binding_shape, check_binding),
+    "service": _Kind(service_shape, check_service),
+    "policy": _Kind(lambda _: _POLICY),
+    # The files of host overrides, which hold several entries each.
+    "overrides": _Kind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
+    "services": _Kind(services_shape),
+    "active": _Kind(lambda _: ACTIVE),
 }
-_OF_PROTOCOLS: Final[dict[str, Callable[[Protocols], Shape]]] = {
-    "binding": binding_shape,
-    "service": service_shape,
-    "services": services_shape,
-}
-"""Kinds of files whose keys depend on the protocols."""
-_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport], None]]] = {
-    "skill": check_skill,
-    "capability": check_capability,
-    "overrides": check_overrides,
-}
-_RULES_OF_PROTOCOLS: Final = {"binding": check_binding, "service": check_service}
-_SUBJECTS: Final = {"active": "active bindings"}
 _APART: Final = (
     "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
 )
 
 
-class CheckedFile(NamedTuple):
-    """A file's cleaned mapping, None where it has errors, and every problem of its content."""
-
-    raw: dict[str, Any] | None
-    problems: list[Problem]
-
-
 def shape_of(kind: str, protocols: Protocols) -> Shape:
     """The shape of a kind of file."""
-    return _OF_PROTOCOLS[kind](protocols) if kind in _OF_PROTOCOLS else _SHAPES[kind]
+    return _OF_KIND[kind].shape(protocols)
 
 
 def check_file(
@@ -62,19 +53,15 @@ def check_file(
 ) -> CheckedFile:
     """The result of checking one parsed file by itself: its shape and the rules of its kind."""
     if kind == "services":
-        return CheckedFile(*read_services(value, places, file, protocols))
+        return read_services(value, places, file, protocols)
     named = kind in KINDS and isinstance(value.get("id"), str)
-    subject = f"{kind} `{value['id']}`" if named else _SUBJECTS.get(kind, kind)
+    subject = f"{kind} `{value['id']}`" if named else "active bindings" if kind == "active" else kind
+    report = ProblemReport(file, places, subject=subject)
     if kind == "service" and (document := document_key(value, protocols)):
-        report = ProblemReport(file, places)
         message = f"service: found a document of `{document}`, expected a service"
-        report.error("key.unknown", (document,), message, hint=_APART, key=True)
+        report.part("").error("key.unknown", (document,), message, hint=_APART, key=True)
         return CheckedFile(None, report.problems)
-    shape, report = shape_of(kind, protocols), ProblemReport(file, places, subject=subject)
-    problems = check_shape(shape, value, places, file, subject)
-    if kind in _RULES:
-        _RULES[kind](value, report)
-    elif kind in _RULES_OF_PROTOCOLS:
-        _RULES_OF_PROTOCOLS[kind](value, report, protocols)
-    problems += report.problems
-    return CheckedFile(None if has_errors(problems) else clean(shape, value), problems)
+    shape = shape_of(kind, protocols)
+    check_shape(shape, value, report)
+    _OF_KIND[kind].check(value, report, protocols)
+    return CheckedFile(None if has_errors(report.problems) else clean(shape, value), report.problems)

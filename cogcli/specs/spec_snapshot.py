@@ -6,8 +6,10 @@ happen in mapping order, so that sorted keys would be another skill.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
+from cogcli.core.problems import KeyPath
 from cogcli.core.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
@@ -28,16 +30,13 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
     """
     specs = {}
     for key, raw in catalog.raw.items():
-        kind, _, id = key.partition(":")
-        spec: Any = getattr(catalog, _TABLE[kind])[id]
-        shown = mask_places(raw, _WRITTEN_OUT[kind](raw)) if kind in _WRITTEN_OUT else raw
-        specs[key] = {"spec": shown, **{name: getattr(spec, name) for name in _PLACE[kind]}}
-    return {
-        "schema": SCHEMA,
-        "specs": specs,
-        "defaults": catalog.defaults.bindings,
-        "aliases": catalog.aliases,
-    }
+        name, _, id = key.partition(":")
+        kind = _KINDS[name]
+        spec: Any = getattr(catalog, kind.table)[id]
+        shown = mask_places(raw, kind.find_credentials(raw))
+        specs[key] = {"spec": shown, **{member: getattr(spec, member) for member in kind.place}}
+    defaults, aliases = catalog.defaults.bindings, catalog.aliases
+    return {"schema": SCHEMA, "specs": specs, "defaults": defaults, "aliases": aliases}
 
 
 def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
@@ -47,9 +46,10 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
         defaults=Defaults(document["defaults"]), aliases=document["aliases"],
     )  # fmt: skip
     for key, entry in document["specs"].items():
-        kind, _, id = key.partition(":")
-        place = {name: entry[name] for name in _PLACE[kind]}
-        getattr(catalog, _TABLE[kind])[id] = _FROM[kind](entry["spec"], **place)
+        name, _, id = key.partition(":")
+        kind = _KINDS[name]
+        place = {member: entry[member] for member in kind.place}
+        getattr(catalog, kind.table)[id] = kind.build(entry["spec"], **place)
         catalog.raw[key] = entry["spec"]
     for id in sorted(catalog.bindings):
         capability = catalog.aliases.get(catalog.bindings[id].capability, catalog.bindings[id].capability)
@@ -68,33 +68,27 @@ def without_secret_requirements(catalog: Catalog) -> Catalog:
 
 def _relax(fields: Fields) -> Fields:
     """The fields with those of masked values, which are always text, without demands."""
-    return {
-        name: field._replace(
-            type=field.type if field.type == "string" else "any", enum=None, items=None, schema=None
-        )
-        if names_secret(name)
-        else field
-        for name, field in fields.items()
-    }
+    relaxed = dict(fields)
+    for name, field in fields.items():
+        if names_secret(name):
+            type = field.type if field.type == "string" else "any"
+            relaxed[name] = field._replace(type=type, enum=None, items=None, schema=None)
+    return relaxed
 
 
-_TABLE: Final = {
-    "skill": "skills",
-    "capability": "capabilities",
-    "binding": "bindings",
-    "service": "services",
-}
-_PLACE: Final = {
-    "skill": ("file",),
-    "capability": ("file",),
-    "binding": ("file", "channel", "layer"),
-    "service": ("file", "layer", "root"),
-}
-_WRITTEN_OUT: Final = {"skill": find_in_skill, "capability": find_in_capability}
-"""The kinds whose credentials are masked; in the others a credential is an error."""
-_FROM: Final[dict[str, Any]] = {
-    "skill": skill_from,
-    "capability": capability_from,
-    "binding": binding_from,
-    "service": service_from,
+class _Kind(NamedTuple):
+    """How specs of a kind are kept: their table in a catalog, the members that say where they were found, how they are
+    built, and where credentials are written out in them; of kinds without that a credential is an error."""
+
+    table: str
+    place: tuple[str, ...]
+    build: Callable[..., Any]
+    find_credentials: Callable[[dict[str, Any]], Iterator[KeyPath]] = lambda raw: iter(())
+
+
+_KINDS: Final = {
+    "skill": _Kind("skills", ("file",), skill_from, find_in_skill),
+    "capability": _Kind("capabilities", ("file",), capability_from, find_in_capability),
+    "binding": _Kind("bindings", ("file", "channel", "layer"), binding_from),
+    "service": _Kind("services", ("file", "layer", "root"), service_from),
 }

@@ -14,9 +14,8 @@ from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.nesting import check_nesting
 from cogcli.specs.checks.services import check_services
-from cogcli.specs.checks.skills import check_skills
+from cogcli.specs.checks.skills import check_nesting, check_skills
 
 
 def check_contracts(context: CheckContext) -> None:

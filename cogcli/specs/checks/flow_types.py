@@ -1,13 +1,28 @@
-"""Declared types along the graph: reads against the fields that they fill, writes against declared outputs."""
+"""Declared types along the graph: reads against the fields that they fill, writes against declared outputs
+(docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from cogcli.core.refs import Reference
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.references import has_members
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.checks.types import FITS, best_fit, fits, slot_type
+from cogcli.specs.checks.step_inputs import misfit
 from cogcli.specs.skill import Skill
+
+_TYPES: Final = {
+    "frame.goal": "string",
+    "frame.priority": "string",
+    "frame.context": "object",
+    "frame.constraints": "object",
+    "frame.success_criteria": "object",
+    "frame.assumptions": "array",
+    "output.summary": "string",
+    "output.result_type": "string",
+    "output.status_reason": "string",
+}
 
 
 def check_read_types(flow: Dataflow) -> None:
@@ -27,10 +42,9 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         return
     if wanted is None:
         return
-    verdict = best_fit(sources, wanted.type)
-    if verdict != FITS:
+    if severity := misfit(sources, wanted.type):
         message = f"`{reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
-        fact.report.add("flow.type", "W" if verdict else "E", read.path, message, within=read.within)
+        fact.report.add("flow.type", severity, read.path, message, within=read.within)
     needed = wanted.required and wanted.default is None and wanted.type != "any"
     guarded = any(guard.reference == reference for guard in fact.guards)
     if needed and not guarded and _may_be_null(reference, flow.skill):
@@ -47,7 +61,7 @@ def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
         field = flow.skill.inputs.get(segments[0])
         return {field.type if field and len(segments) == 1 else "any"}
     if namespace not in FLAT:
-        return {slot_type(reference)}
+        return {_slot_type(reference)}
     whole = flow.types.get((namespace, ".".join(segments)))
     if whole or len(segments) == 1:
         return whole or {"any"}
@@ -71,9 +85,17 @@ def check_write_types(flow: Dataflow) -> None:
         for write in fact.writes:
             namespace, name = write.place[:2]
             declared = flow.skill.outputs.get(name) if namespace == "outputs" else None
-            verdict = fits(write.field.type, declared.type) if declared else FITS
-            if declared and verdict != FITS:
-                message = (
-                    f"`{write.target.text}` is declared {declared.type}, the value is {write.field.type}"
-                )
-                fact.report.add("flow.type", "W" if verdict else "E", write.path, message)
+            found = write.field.type
+            if declared and (severity := misfit([found], declared.type)):
+                message = f"`{write.target.text}` is declared {declared.type}, the value is {found}"
+                fact.report.add("flow.type", severity, write.path, message)
+
+
+def _slot_type(reference: Reference) -> str:
+    """The type of a whole slot of frame, working or output; `any` for paths below one."""
+    name, *below = reference.segments
+    if below:
+        return "any"
+    if reference.namespace == "working":
+        return "object" if name == "artifacts" else "array"
+    return _TYPES.get(f"{reference.namespace}.{name}", "any")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from cogcli.core.problems import KeyPath, suggestion
+from cogcli.core.jsonvalue import preview
+from cogcli.core.problems import KeyPath, Severity, suggestion
 from cogcli.specs.checks.references import explain_near_miss, reference_fault, reference_of
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.checks.types import literal_misfit
-from cogcli.specs.fields import FieldSpec
-from cogcli.specs.template import find_mixed_literals, texts
+from cogcli.specs.fields import FieldSpec, fit_values
+from cogcli.specs.template import LITERAL, find_mixed_literals, is_literal, texts
 
 
 def check_input(step: StepFacts) -> None:
@@ -55,9 +56,9 @@ def _check_value(step: StepFacts, name: str, value: Any, path: KeyPath, wanted: 
         message = "`$literal` stands beside other keys"
         step.report.error("ref.literal", place, message, hint="let it stand alone", key=True)
     if wanted is not None and not mixed and (literal or not isinstance(value, str)):
-        misfit = literal_misfit(value, wanted, whole=literal)
-        if misfit:
-            step.report.error("flow.type", path, f"`{name}`: {misfit}")
+        reason = _literal_misfit(value, wanted, whole=literal)
+        if reason:
+            step.report.error("flow.type", path, f"`{name}`: {reason}")
 
 
 def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
@@ -73,3 +74,36 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
         step.report.fault(fault, read.path, key=key, within=read.within)
     if fault is None or fault.severity != "E":
         step.reads.append(read)
+
+
+def misfit(sources: Collection[str], wanted: str) -> Severity | None:
+    """The severity of a value of one of these types in place of a wanted one: an error, for a number in place of an
+    integer a warning; None where one of them fits."""
+    for source in sources:
+        if source == wanted or "any" in (source, wanted) or (source, wanted) == ("integer", "number"):
+            return None
+    return "W" if wanted == "integer" and "number" in sources else "E"
+
+
+def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
+    """Why a written value cannot fit a field, empty if it may. Unless `whole`, it holds references, so that only its
+    kind is known."""
+    if value is None:
+        return ""
+    if is_literal(value):
+        value, whole = value[LITERAL], True
+        if value is None:
+            return ""
+    if not whole:
+        kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
+        return f"expected {wanted.type}, found {preview(value)}" if misfit([kind], wanted.type) else ""
+    if _holds_literal(value):
+        return ""
+    _, violations = fit_values({"": wanted._replace(schema=None)}, {"": value})
+    return violations[0].message.partition("`: ")[2] if violations else ""
+
+
+def _holds_literal(value: Any) -> bool:
+    if isinstance(value, dict):
+        return is_literal(value) or any(map(_holds_literal, value.values()))
+    return isinstance(value, list) and any(map(_holds_literal, value))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from cogcli.core.problems import KeyPath, suggestion
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability, hinted_writes
-from cogcli.specs.checks.references import reference_of
+from cogcli.specs.checks.references import overlapping_targets, reference_of, slot_misfit, target_fault
 from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
-from cogcli.specs.checks.targets import overlapping_targets, slot_misfit, target_fault
 from cogcli.specs.fields import FieldSpec
 
 

@@ -11,10 +11,12 @@ from jsonschema import Draft202012Validator
 from cogcli.protocols import PROTOCOLS
 from cogcli.schema.limits import faults, unsafe_reason
 from cogcli.specs import checks
+from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.json_schema import schema_of
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import NumberShape, Text, clean, record, required
 from cogcli.specs.shape_check import check_shape
-from cogcli.specs.shapes import HOST_KINDS, KINDS, check_file, shape_of
+from cogcli.specs.shapes import KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
 from cogcli.yaml import reader
 
@@ -77,8 +79,11 @@ SHAPE = record({"id": required(Text()), "n": NumberShape(whole=True)})
 
 
 def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None:
-    assert check_shape(SHAPE, {"id": "a", "n": None}, None, "f", "thing") == []
-    (problem,) = check_shape(SHAPE, {"id": None}, None, "f", "thing")
+    report = ProblemReport("f", None, subject="thing")
+    check_shape(SHAPE, {"id": "a", "n": None}, report)
+    assert report.problems == []
+    check_shape(SHAPE, {"id": None}, report)
+    (problem,) = report.problems
     assert problem.message == "thing: `id`: found null, expected text"
 
 
@@ -105,7 +110,7 @@ def test_foreign_names_are_never_ignored() -> None:
 
 
 def test_every_kind_has_a_table() -> None:
-    assert all(shape_of(kind, PROTOCOLS) for kind in (*KINDS, *HOST_KINDS))
+    assert all(shape_of(kind, PROTOCOLS) for kind in (*KINDS, *KIND_OF_FILE.values()))
 
 
 @pytest.mark.parametrize(
