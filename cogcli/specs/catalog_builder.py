@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import Problem, Severity, sort_problems
@@ -24,12 +24,6 @@ from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.spec_reader import SpecFile, SpecReader
-
-_STRAY: Final = {
-    "layout.depth": "this file is not where specs are",
-    "layout.extension": "this file does not end in .yaml",
-    "id.format": "this file is in a channel whose name is none",
-}
 
 
 class CatalogBuilder:
@@ -112,10 +106,11 @@ class CatalogBuilder:
         self.add_bindings(self.files("binding"))
         self.add_choices()
         for layout in self._layouts:
-            for code, path, hint, why in layout.strays():
-                severity: Severity = "E" if code == "id.format" else "W"
-                file, message = self._reader.display_path(path), f"{why or _STRAY[code]}, so not loaded"
-                self.problems.append(Problem(code, severity, file, 0, 0, "", message, hint))
+            for stray in layout.strays():
+                severity: Severity = "E" if stray.code == "id.format" else "W"
+                file = self._reader.display_path(stray.path)
+                problem = Problem(stray.code, severity, file, 0, 0, "", stray.message, stray.hint)
+                self.problems.append(problem)
         return self
 
     def _ids(self, kind: str) -> list[str]:
@@ -129,11 +124,10 @@ class CatalogBuilder:
         """The skill of an id, None without a usable file. Each file is read once."""
         if id not in self.skills:
             loaded = self._settle("skill", id, self._find("skill", id))
-            if loaded is None or loaded.raw is None:
-                return None
-            self._raw[f"skill:{id}"] = loaded.raw
-            self.skills[id] = skill_from(loaded.raw, loaded.file)
-        return self.skills[id]
+            if loaded and loaded.raw:
+                self._raw[f"skill:{id}"] = loaded.raw
+                self.skills[id] = skill_from(loaded.raw, loaded.file)
+        return self.skills.get(id)
 
     def add_service(self, id: str) -> Service | None:
         """The service of an id, None without a usable file."""
@@ -143,15 +137,9 @@ class CatalogBuilder:
                 return None
             layer = loaded.found.layer
             self._raw[f"service:{id}"] = loaded.raw
-            self.services[id] = service_from(
-                loaded.raw,
-                loaded.file,
-                layer=layer.name,
-                root=layer.home,
-                trusted=layer.trusted,
-                at=("services", id) if loaded.found.entry else (),
-                distrust=layer.distrust,
-            )
+            at = ("services", id) if loaded.found.entry else ()
+            place = {**layer.marks(), "root": layer.home, "at": at}
+            self.services[id] = service_from(loaded.raw, loaded.file, **place)
             self._pin_declared(self.services[id])
         return self.services[id]
 
@@ -231,15 +219,8 @@ class CatalogBuilder:
         loaded = self._settle("binding", id, [each.found for each in group])
         if loaded is None or loaded.raw is None:
             return
-        layer = loaded.found.layer
-        binding = binding_from(
-            loaded.raw,
-            loaded.file,
-            channel=loaded.found.channel or "local",
-            layer=layer.name,
-            trusted=layer.trusted,
-            distrust=layer.distrust,
-        )
+        place = {**loaded.found.layer.marks(), "channel": loaded.found.channel or "local"}
+        binding = binding_from(loaded.raw, loaded.file, **place)
         self._raw[f"binding:{id}"] = loaded.raw
         self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BUILT_IN = "built-in"
 PROJECT = "project"
@@ -35,6 +35,10 @@ class Layer(NamedTuple):
     def home(self) -> str:
         """The directory of its services' modules and documents: the root, of host overrides the root's parent."""
         return os.path.dirname(self.root) if self.host else self.root
+
+    def marks(self) -> dict[str, Any]:
+        """What a service or binding keeps of its layer: the name, and whether and why not it is trusted."""
+        return {"layer": self.name, "trusted": self.trusted, "distrust": self.distrust}
 
 
 class Root(NamedTuple):

@@ -31,6 +31,13 @@ _PLACES: Final = {
 }
 
 
+_STRAY: Final = {
+    "layout.depth": "this file is not where specs are",
+    "layout.extension": "this file does not end in .yaml",
+    "id.format": "this file is in a channel whose name is none",
+}
+
+
 class FoundFile(NamedTuple):
     """A spec file by its path. `id` is the id in the path: empty for bindings, whose file names are free."""
 
@@ -45,12 +52,17 @@ class FoundFile(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded, with code and hint; `why` adds to the code's message."""
+    """A file in a spec folder that is not loaded, with code and hint; `why` in place of the code's own reason."""
 
     code: str
     path: str
     hint: str
     why: str = ""
+
+    @property
+    def message(self) -> str:
+        """Why it is not loaded."""
+        return f"{self.why or _STRAY[self.code]}, so not loaded"
 
 
 class Layout:

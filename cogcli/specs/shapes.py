@@ -20,7 +20,7 @@ KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 _POLICY: Final = record({"defaults": required(MapOf(Text(empty=False)), nullable=True)})
 
 
-class _Kind(NamedTuple):
+class _FileKind(NamedTuple):
     """The shape of a kind of file, perhaps by the protocols, and its rules that a shape cannot express."""
 
     shape: Callable[[Protocols], Shape]
@@ -28,15 +28,15 @@ class _Kind(NamedTuple):
 
 
 _OF_KIND: Final = {
-    "skill": _Kind(lambda _: SKILL, lambda raw, report, _: check_skill(raw, report)),
-    "capability": _Kind(lambda _: CAPABILITY, lambda raw, report, _: check_capability(raw, report)),
-    "binding": _Kind(binding_shape, check_binding),
-    "service": _Kind(service_shape, check_service),
-    "policy": _Kind(lambda _: _POLICY),
+    "skill": _FileKind(lambda _: SKILL, lambda raw, report, _: check_skill(raw, report)),
+    "capability": _FileKind(lambda _: CAPABILITY, lambda raw, report, _: check_capability(raw, report)),
+    "binding": _FileKind(binding_shape, check_binding),
+    "service": _FileKind(service_shape, check_service),
+    "policy": _FileKind(lambda _: _POLICY),
     # The files of host overrides, which hold several entries each.
-    "overrides": _Kind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
-    "services": _Kind(services_shape),
-    "active": _Kind(lambda _: ACTIVE),
+    "overrides": _FileKind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
+    "services": _FileKind(services_shape),
+    "active": _FileKind(lambda _: ACTIVE),
 }
 _APART: Final = (
     "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"

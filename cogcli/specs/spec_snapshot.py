@@ -76,7 +76,7 @@ def _relax(fields: Fields) -> Fields:
     return relaxed
 
 
-class _Kind(NamedTuple):
+class _PinnedKind(NamedTuple):
     """How specs of a kind are kept: their table in a catalog, the members that say where they were found, how they are
     built, and where credentials are written out in them; of kinds without that a credential is an error."""
 
@@ -87,8 +87,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Final = {
-    "skill": _Kind("skills", ("file",), skill_from, find_in_skill),
-    "capability": _Kind("capabilities", ("file",), capability_from, find_in_capability),
-    "binding": _Kind("bindings", ("file", "channel", "layer"), binding_from),
-    "service": _Kind("services", ("file", "layer", "root"), service_from),
+    "skill": _PinnedKind("skills", ("file",), skill_from, find_in_skill),
+    "capability": _PinnedKind("capabilities", ("file",), capability_from, find_in_capability),
+    "binding": _PinnedKind("bindings", ("file", "channel", "layer"), binding_from),
+    "service": _PinnedKind("services", ("file", "layer", "root"), service_from),
 }

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import Problem
-from cogcli.yaml.characters import MAX_PROBLEMS, UNSAFE, character_fault, excerpt
-from cogcli.yaml.syntax_errors import LONG_KEY, MAX_KEY
+from cogcli.yaml.text_faults import LONG_KEY, MAX_KEY, MAX_PROBLEMS, UNSAFE, character_fault, excerpt
 
 MAX_INT: Final = 2**53 - 1
 

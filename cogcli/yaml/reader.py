@@ -16,11 +16,10 @@ from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, sort_problems
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.yaml.builder import Limits, ValueBuilder
-from cogcli.yaml.characters import LONE_RETURN, clean_text, line_column
 from cogcli.yaml.parsers import event_streams
 from cogcli.yaml.positions import Places
 from cogcli.yaml.strictness import SUSPECT, first_slip
-from cogcli.yaml.syntax_errors import syntax_problem
+from cogcli.yaml.text_faults import LONE_RETURN, clean_text, line_column, syntax_problem
 
 MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32

@@ -8,21 +8,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from cogcli.core import refs
 from cogcli.core.problems import Severity, suggestion
-from cogcli.core.refs import (
-    FRAME_FIELDS,
-    MAX_SEGMENTS,
-    OUTPUT_FIELDS,
-    READ_ONLY,
-    READABLE,
-    WORKING_SLOTS,
-    WRITABLE,
-    Reference,
-    Target,
-    parse,
-    parse_loop,
-    parse_target,
-)  # fmt: skip
+from cogcli.core.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.problem_report import TextFault
 
@@ -32,7 +20,7 @@ _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
     """The reference in a text, None for a literal; loop names are known only in their own step."""
-    return parse(text) or (parse_loop(text, loops) if loops else None)
+    return refs.parse(text) or (refs.parse_loop(text, loops) if loops else None)
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
@@ -65,7 +53,7 @@ def _distance(a: str, b: str) -> int:
     return row[-1]
 
 
-_ATTRIBUTES: Final = {"working": WORKING_SLOTS, "frame": FRAME_FIELDS, "output": OUTPUT_FIELDS}
+_ATTRIBUTES: Final = {"working": WORKING_SLOTS, "frame": refs.FRAME_FIELDS, "output": refs.OUTPUT_FIELDS}
 _TEXT_ATTRIBUTES: Final = frozenset(
     ("frame.goal", "frame.priority", "output.summary", "output.result_type", "output.status_reason")
 )
@@ -105,7 +93,7 @@ def has_members(type: str, segment: str, *, lists: bool) -> bool:
     return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
 
 
-_SLOTS: Final = {"working": WORKING_SLOTS, "output": OUTPUT_FIELDS}
+_SLOTS: Final = {"working": WORKING_SLOTS, "output": refs.OUTPUT_FIELDS}
 _OPEN_SLOTS: Final = ("artifacts", "result")
 """The slots below which values may be written."""
 _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
@@ -120,15 +108,15 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault(
             "target.format", f"`{text}` is no target", "write vars.NAME, outputs.NAME or working.SLOT"
         )
-    if namespace in READ_ONLY:
+    if namespace in refs.READ_ONLY:
         message = f"`{text}`: {namespace} cannot be written"
         return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
     if namespace not in WRITABLE:
         message = f"`{text}`: unknown namespace `{namespace}`"
         return TextFault("target.namespace", message, suggestion(namespace, WRITABLE))
-    if len(segments) > MAX_SEGMENTS:
-        return TextFault("target.path", f"`{text}`: more than {MAX_SEGMENTS} segments")
-    if parse_target(text) is None:
+    if len(segments) > refs.MAX_SEGMENTS:
+        return TextFault("target.path", f"`{text}`: more than {refs.MAX_SEGMENTS} segments")
+    if refs.parse_target(text) is None:
         hint = "separate letters, digits, `_` and `-` by dots"
         return TextFault("target.format", f"`{text}` is no target", hint)
     slots, slot = _SLOTS.get(namespace), segments[0]

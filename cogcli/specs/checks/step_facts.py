@@ -1,18 +1,47 @@
-"""The facts about a step that do not depend on other steps."""
+"""The facts about a step that do not depend on other steps: its contract, its reads and its writes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.problems import KeyPath
 from cogcli.core.refs import Reference, Target
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.step_interfaces import interface_of
-from cogcli.specs.fields import FieldSpec
-from cogcli.specs.skill import Skill
+from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.skill import NESTED, Skill, Step, targets_of
 
 if TYPE_CHECKING:
     from cogcli.core.expressions import Mention
+
+
+_ROUNDS: Final = {
+    "$iterations": FieldSpec("integer", required=True),
+    "$exhausted": FieldSpec("boolean", required=True),
+}
+
+
+class Called(NamedTuple):
+    """One target of a step: its name, path below the step, and spec, None where it is unknown."""
+
+    name: str
+    path: KeyPath
+    spec: Capability | Skill | None
+
+
+class Interface(NamedTuple):
+    """A step's contract. A field of `outputs` is `required` where it is always produced.
+
+    `complete` is false where a target is unknown: then fields missing here may exist.
+    """
+
+    called: tuple[Called, ...]
+    complete: bool
+    inputs: Fields
+    outputs: Fields
+    degrades: bool
 
 
 class Read(NamedTuple):
@@ -94,3 +123,68 @@ class StepFacts:
         """The name of the step's target for messages."""
         names = [f"`{called.name}`" for called in self.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"
+
+
+def interface_of(catalog: Catalog, step: Step) -> Interface:
+    """The contract of a step."""
+    called = []
+    for path, name in targets_of(step):
+        nested = name.startswith(NESTED)
+        spec = catalog.skills.get(name[len(NESTED) :]) if nested else catalog.capability(name)
+        called.append(Called(name, path, spec))
+    known = [entry.spec for entry in called if entry.spec is not None]
+    # A gate may skip the step.
+    degrades = any(
+        gate.on_fail == "degrade" for spec in known if isinstance(spec, Capability) for gate in spec.gates
+    )
+    return Interface(
+        called=tuple(called),
+        complete=len(known) == len(called),
+        inputs=known[0].inputs if len(called) == 1 and known else _joined_inputs(known),
+        outputs=_outputs(step, known),
+        degrades=degrades,
+    )
+
+
+def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
+    """All inputs of several targets: required where any target requires it."""
+    joined: Fields = {}
+    for spec in specs:
+        for name, field in spec.inputs.items():
+            other = joined.get(name)
+            if other is not None:
+                needed = any(each.required and each.default is None for each in (field, other))
+                field = FieldSpec(field.type if field.type == other.type else "any", required=needed)
+            joined[name] = field
+    return joined
+
+
+def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
+    config = step.config
+    if config.scatter and config.scatter.merge == "collect":
+        outputs = {name: FieldSpec("object", required=True) for name in config.scatter.targets}
+    elif config.scatter and config.scatter.merge == "concat_lists":
+        outputs = _joined_outputs(specs, every=False)
+    else:
+        outputs = _joined_outputs(specs, every=True)
+    if config.foreach:
+        return {name: FieldSpec("array", required=True, items=field) for name, field in outputs.items()}
+    return {**outputs, **_ROUNDS} if config.while_ else outputs
+
+
+def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
+    """All outputs of several targets; one is certain where all targets produce it if `every`, else any target."""
+    if len(specs) == 1:
+        return {name: _certain(field) for name, field in specs[0].outputs.items()}
+    joined: Fields = {}
+    for name in dict.fromkeys(name for spec in specs for name in spec.outputs):
+        fields = [_certain(spec.outputs[name]) for spec in specs if name in spec.outputs]
+        types = {field.type for field in fields}
+        given = [field.required for field in fields]
+        certain = all(given) and len(given) == len(specs) if every else any(given)
+        joined[name] = FieldSpec(types.pop() if len(types) == 1 else "any", required=certain)
+    return joined
+
+
+def _certain(field: FieldSpec) -> FieldSpec:
+    return field if field.required or field.default is None else field._replace(required=True)
