@@ -96,7 +96,7 @@ def _is_trusted(settings: Settings, directory: str) -> bool:
 def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
     """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
     known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)}
-    paths = list(known.values()) if names is None else [_path(name, known) for name in names]
+    paths = known.values() if names is None else [_path(name, known) for name in names]
     found = [read_scenario(path, settings.display_path(path), STAND_INS) for path in dict.fromkeys(paths)]
     ids: dict[str, str] = {}
     for scenario in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.runs.prepare import RunRequest
@@ -12,7 +13,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.capability import TRUST_RANKS, Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
-from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
+from cogcli.specs.selection import SelectionOptions, named_binding
 from cogcli.specs.service import Service
 
 
@@ -41,28 +42,27 @@ class PlannedCalls:
 
     def bindings(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
         """The bindings that may be called, in the order of their turn; else the one that cannot be."""
-        for link in self._links(capability_id):
+        try:
+            chain = named_binding(self._catalog, capability_id, self.options).chain
+        except BindingResolutionError:
+            return
+        for link in [link for link in chain if link.eligible] or chain[:1]:
             binding = self._catalog.bindings.get(link.binding_id)
             service = self._catalog.services.get(link.service_id or "")
             if binding and service:
                 yield binding, service
 
-    def _links(self, capability_id: str) -> list[ChainLink]:
-        try:
-            chain = named_binding(self._catalog, capability_id, self.options).chain
-        except BindingResolutionError:
-            return []
-        return [link for link in chain if link.eligible] or list(chain[:1])
-
 
 def needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
     """The needs of all calls together, each with whether it is met."""
     called = calls.capabilities.values()
+    levels = [c.safety.trust_level for c in called if c.safety]
+    needed, given = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox"), request.trust_level
     asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
     return {
         "variables": list(_variables(calls)),
         "network": sorted(set(_hosts(calls))),
-        "trust": _trust(calls, request.trust_level),
+        "trust": {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]},
         "approvals": [{"capability": id, "confirmed": id in request.confirmed} for id in asking],
         "may_ask": [
             {"capability": capability.id, "gate": gate.capability}
@@ -71,12 +71,6 @@ def needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
             if gate.on_fail == "require_human"
         ],
     }
-
-
-def _trust(calls: PlannedCalls, given: str) -> dict[str, Any]:
-    levels = [c.safety.trust_level for c in calls.capabilities.values() if c.safety]
-    needed = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox")
-    return {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]}
 
 
 def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
@@ -92,8 +86,6 @@ def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
 
 def _hosts(calls: PlannedCalls) -> Iterator[str]:
     """The hosts of all callable bindings."""
-    from urllib.parse import urlsplit
-
     for capability_id in calls.capabilities:
         for _, service in calls.bindings(capability_id):
             host = urlsplit(service.settings.get("base_url") or service.settings.get("url") or "").hostname

@@ -93,9 +93,12 @@ _STARTS: Final = (
 
 def list_rules() -> InvokerRules:
     """The rules by id."""
-    shown = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
+    starts = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
     row = FAILURE_OF[_NO_CAPABILITY]
-    return {**shown, _NO_CAPABILITY: InvokerRule(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
+    return {
+        **starts,
+        _NO_CAPABILITY: InvokerRule(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability),
+    }
 
 
 def _show_no_capability(bench: Bench) -> None:

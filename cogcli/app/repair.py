@@ -5,7 +5,7 @@ Sealing again writes the same bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
@@ -18,9 +18,7 @@ from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import open_episode
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cogcli.episode.verify.check import verify
 
 
 def repair(settings: Settings, directory: Path) -> bool:
@@ -36,8 +34,6 @@ def repair(settings: Settings, directory: Path) -> bool:
         directory, clock=settings.clock, ids=settings.ids, redactor=Redactor(), mend=damaged
     ).journal
     try:
-        from cogcli.episode.verify.check import verify
-
         if fold_log(journal.events()).projection.terminated is not None:
             seal(journal)
         elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
@@ -58,8 +54,6 @@ def _is_damaged(directory: Path) -> bool:
 
 def _only_unsealed(directory: Path) -> bool:
     """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
-    from cogcli.episode.verify.check import verify
-
     if (directory / MANIFEST).exists():
         return False
     if fold_log(EventLog(directory)).projection.terminated is None:

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cogcli.app.repair import repair
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
@@ -119,8 +120,6 @@ class EpisodeVerifier(NamedTuple):
 
     def _repair(self, directory: Path) -> bool:
         """Repair the episode; False where nothing was to do, or it is impossible."""
-        from cogcli.app.repair import repair
-
         try:
             return repair(self.settings, directory)
         except CogcliError as error:

@@ -7,7 +7,7 @@ Positions are looked up here, so only for a run that failed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.errors import (
     CogcliError,
@@ -16,9 +16,7 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
+from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
 """Errors that a change of the binding may fix: they get a place in its file."""

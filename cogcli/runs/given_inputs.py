@@ -4,17 +4,15 @@ together (docs/reference/command-line.md#inputs, docs/reference/command-line.md#
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.runs.prepare import PreparedRun, RunRequest, prepare, skill_of
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields
-
-if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
 
 _CODES: Final = {
     "json.encoding": "input.encoding",

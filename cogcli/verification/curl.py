@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 from typing import Final
 
@@ -42,7 +42,8 @@ def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> 
 
 
 def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
-    configured = _declared_headers(service, binding)
+    declared = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    configured = {name.lower(): value for name, value in declared.items()}
     auth = service.settings.get("auth_ref")
     for name, value in seen.headers.items():
         if name in _OURS or (name == "authorization" and auth):
@@ -57,12 +58,6 @@ def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[s
             yield name, str(Redactor().mask({name: written})[name])
     if auth:
         yield "authorization", f'"authorization: Bearer ${variable_of(auth)}"'
-
-
-def _declared_headers(service: Service, binding: Binding) -> Mapping[str, str]:
-    """The headers as written in the specs, names in lower case."""
-    written = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
-    return {name.lower(): value for name, value in written.items()}
 
 
 def _double_quote(text: str) -> str:

@@ -13,9 +13,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     },
     "use cases that most commands load, and few of them whole: settings, trust, the registry": {
         "app/checks/doctor_services.py": 3, "app/explain.py": 1, "app/state_document.py": 7,
-        "app/repair.py": 2, "app/run_skill.py": 1, "app/schemas.py": 1,
+        "app/run_skill.py": 1, "app/schemas.py": 1,
         "app/settings/__init__.py": 5, "app/settings/config.py": 2, "app/settings/runs_dir.py": 1,
-        "app/settings/trust.py": 8, "app/verify_episodes.py": 1,
+        "app/settings/trust.py": 8,
     },
     "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
         "cli/code_frame.py": 1, "cli/command_help.py": 1, "cli/commands/diff.py": 1, "cli/commands/explain.py": 1,
@@ -28,7 +28,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     },
     "payload models need pydantic, which no run loads; a journal is for those who write": {
         "episode/damage.py": 1, "episode/foreign_log.py": 1, "episode/listing/episode_row.py": 1,
-        "episode/store.py": 3,
+        "episode/store.py": 2,
     },
     "the expression language, which most skills do not use": {
         "mapping/expressions.py": 2,
@@ -54,5 +54,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/module_lookup.py": 1, "specs/registry.py": 1, "specs/spec_reader.py": 5,
     },
 }  # fmt: skip
-MOST: Final = 274
+MOST: Final = 210
 """All of them together; it only falls. 150 are the goal."""

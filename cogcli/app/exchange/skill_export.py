@@ -51,11 +51,9 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 def folder_name(id: str) -> str:
     """The name of the folder of a skill: its id with hyphens; a too long one is cut and ends with a hash."""
     name = re.sub(r"[._]", "-", id)
-    return (
-        name
-        if len(name) <= LONGEST_NAME
-        else f"{name[:55].rstrip('-')}-{sha256(id.encode()).hexdigest()[:8]}"
-    )
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:55].rstrip('-')}-{sha256(id.encode()).hexdigest()[:8]}"
 
 
 def document(name: str, spec: dict[str, Any]) -> str:

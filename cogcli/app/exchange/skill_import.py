@@ -28,28 +28,11 @@ from cogcli.specs.fields import FieldSpec
 DOMAIN: Final = "imported"
 FILES: Final = "_files"
 _BODY: Final = (
-    "instructions",
-    "system",
-    "system_prompt",
-    "guidance",
-    "context",
-    "prompt",
-    "text",
-    "body",
-    "content",
-)
+    "instructions", "system", "system_prompt", "guidance", "context", "prompt", "text", "body", "content",
+)  # fmt: skip
 _REQUEST: Final = (
-    "request",
-    "query",
-    "question",
-    "task",
-    "input",
-    "message",
-    "user",
-    "prompt",
-    "text",
-    "content",
-)
+    "request", "query", "question", "task", "input", "message", "user", "prompt", "text", "content",
+)  # fmt: skip
 _MESSAGES: Final = "messages"
 _MOST_BLOCK: Final = 200_000
 
@@ -77,7 +60,11 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
             "there is no project to import into",
             hint="make a directory with an empty cogcli.toml",
         )
-    capability = _capability(settings, capability_id)
+    catalog = open_registry(settings).everything()
+    capability = catalog.capability(capability_id)
+    if capability is None:
+        hint = suggestion(capability_id, catalog.capabilities) or "see cogcli validate"
+        raise UsageError("usage.value", f"`--capability`: no capability `{capability_id[:80]}`", hint=hint)
     wiring = _wired(capability, folder.body)
     place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
     if os.path.lexists(place):
@@ -101,13 +88,10 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
 
 def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> str:
     """The text of the skill file. Texts of the folder are quoted or block scalars, so that none is read as YAML."""
-    told = {
+    named = {key: folder.head.get(key) for key in ("license", "compatibility")}
+    source = {
         "sha256": sha256(folder.document).hexdigest(),
-        **{
-            key: folder.head[key]
-            for key in ("license", "compatibility")
-            if isinstance(folder.head.get(key), str)
-        },
+        **{key: text for key, text in named.items() if isinstance(text, str)},
         "files": {name: sha256(data).hexdigest() for name, data in sorted(folder.files.items())},
     }
     required = "true" if wiring.takes_request else "false"
@@ -117,7 +101,7 @@ def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> 
         f"name: {_json(folder.name)}",
         f"description: {_json(folder.description)}",
         "metadata:",
-        f"  imported: {_json(told)}",
+        f"  imported: {_json(source)}",
         "inputs:",
         "  request:",
         "    type: string",
@@ -142,15 +126,6 @@ def _named(names: list[str]) -> str:
 
 
 # -- the capability ----------------------------------------------------------------------------------------------------
-
-
-def _capability(settings: Settings, id: str) -> Capability:
-    catalog = open_registry(settings).everything()
-    capability = catalog.capability(id)
-    if capability is None:
-        hint = suggestion(id, catalog.capabilities) or "see cogcli validate"
-        raise UsageError("usage.value", f"`--capability`: no capability `{id[:80]}`", hint=hint)
-    return capability
 
 
 def _wired(capability: Capability, body: str) -> _Wiring:
@@ -209,14 +184,13 @@ def _unfit(capability: Capability, why: str) -> UsageError:
 
 def _declared(field: FieldSpec) -> dict[str, Any]:
     """The declaration of a field: the members that decide whether a value fits."""
-    declared: dict[str, Any] = {"type": field.type}
-    if field.required:
-        declared["required"] = True
-    if field.default is not None:
-        declared["default"] = field.default
-    if field.description:
-        declared["description"] = field.description
-    return declared
+    declared = {
+        "type": field.type,
+        "required": field.required or None,
+        "default": field.default,
+        "description": field.description or None,
+    }
+    return {name: value for name, value in declared.items() if value is not None}
 
 
 def _literal(key: str, text: str) -> list[str]:
