@@ -21,7 +21,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_lines import Lines, parse_line
-from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, valid_prefix
+from cogcli.events.checksum import corrections, holds, is_like_whole, valid_prefix
 from cogcli.events.types import EVENT_TYPES, UNKNOWN, row_of
 
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
@@ -59,10 +59,8 @@ class Damage(NamedTuple):
 
 def damage_of(folder: Folder) -> Damage | None:
     """The first line that cannot be what was written; None where every line can. Raises FileRefused."""
-    lines, checksums, offset = Lines(folder.chunks(EVENTS)), Checksums(), 0
-    for number, raw, value in lines.objects():
-        if checksums.problem(raw, value) is not None:
-            return Damage(offset, number, read_from(folder, offset))
+    lines, offset = Lines(folder.chunks(EVENTS)), 0
+    for _, raw, _ in lines.objects(sound=True):
         offset += len(raw) + 1
     if lines.refused is None or lines.torn or lines.too_long:
         return None

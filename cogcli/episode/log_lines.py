@@ -30,7 +30,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.core.strict_json import loads as strict_loads
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
-from cogcli.events.checksum import is_like_whole, valid_prefix
+from cogcli.events.checksum import Checksums, is_like_whole, valid_prefix
 
 FIRST: Final = 1
 LATEST: Final = 2
@@ -86,9 +86,10 @@ class Lines:
             rest = b""
         self.tail = rest
 
-    def objects(self) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        """Each committed line with its number and its object, up to the first that is none."""
-        lines = iter(self)
+    def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        """Each committed line with its number and its object, up to the first that is none; with `sound`, also up to
+        the first that does not fit its checksum."""
+        lines, checksums = iter(self), Checksums()
         for number, line in lines:
             try:
                 value = parse_line(line)
@@ -96,6 +97,9 @@ class Lines:
                 self.refused = RefusedLine(number, error.message, True)
                 if next(lines, None) is None and not self.too_long and is_torn(line):
                     self.torn = len(line) + 1 + len(self.tail)
+                return
+            if sound and (problem := checksums.problem(line, value)):
+                self.refused = RefusedLine(number, problem[1], True)
                 return
             self.count = number
             yield number, line, value

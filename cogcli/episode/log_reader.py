@@ -22,7 +22,6 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
 from cogcli.episode.layout import EVENTS, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
-from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event, from_json
 
 Warn = Callable[[CogcliError], None]
@@ -72,21 +71,15 @@ class EventLog:
                 raise refusals.no_log_error(folder, error) from error
 
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
-        lines, checksums, rules = Lines(chunks), Checksums(), FIRST
-        for number, line, value in lines.objects():
-            if problem := checksums.problem(line, value):
-                self.stopped = _bad_line(number, problem[1])
-                return
+        lines, rules = Lines(chunks), FIRST
+        for number, line, value in lines.objects(sound=True):
             if number == 1:
                 rules = rules_of(value.get("payload"))
             yield number, event_of(value, line, get_blob, rules)
         self.torn = lines.torn
         if lines.refused and not lines.torn:
-            self.stopped = _bad_line(lines.refused.number, lines.refused.why)
-
-
-def _bad_line(number: int, why: str) -> Finding:
-    return Finding("line.broken", "error", EVENTS, number, f"no event can be read here: {why}")
+            why = f"no event can be read here: {lines.refused.why}"
+            self.stopped = Finding("line.broken", "error", EVENTS, lines.refused.number, why)
 
 
 def iterate_events(
