@@ -117,10 +117,8 @@ class Cancellation:
 
     @contextmanager
     def staying(self, why: str) -> Iterator[None]:
-        """While inside, nothing of the call has left: `why` says what it still waits for.
-
-        Raises TransportError at the end where the call was given up inside: it must not leave any more.
-        """
+        """While inside, nothing of the call has left: `why` says what it still waits for. Raises TransportError at the
+        end where the call was given up inside: it must not leave any more."""
         self.stay(why)
         try:
             yield
@@ -147,10 +145,8 @@ class Cancellation:
 
 
 class Siblings:
-    """Calls that may go out together: those of one foreach step, at most `width` at a time.
-
-    The coordinator announces each before it goes to a worker, so that whoever gathers them knows how many to wait for.
-    """
+    """Calls that may go out together: those of one foreach step, at most `width` at a time. The coordinator announces
+    each before it goes to a worker, so that whoever gathers them knows how many to wait for."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -205,11 +201,8 @@ class Attempt(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire.
-
-    `record` holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not
-    yet masked.
-    """
+    """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire. `record`
+    holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not yet masked."""
 
     output: dict[str, Any]
     usage: Mapping[str, int] | None = None

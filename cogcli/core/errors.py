@@ -61,11 +61,8 @@ class PathAbsent(CogcliError):
 
 
 class RuntimeErrorBase(CogcliError):
-    """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they
-    become known.
-
-    `left`: whether a first byte of the request may have gone out; None where no request was made.
-    """
+    """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they become
+    known. `left`: whether a first byte of the request may have gone out; None where no request was made."""
 
     def __init__(self, code: str, message: str, *, hint: str = "", left: bool | None = None) -> None:
         super().__init__(code, message, hint=hint)
@@ -251,6 +248,8 @@ class FailureRow:
         self.falls_back = falls_back
 
 
+_AGAIN = {"retryable": True, "falls_back": True}
+"""The call may be repeated, or made through the next binding."""
 FAILURES: tuple[FailureRow, ...] = (
     FailureRow("usage", SkillNotFoundError, "skill.not-found", USAGE),
     FailureRow(
@@ -293,29 +292,13 @@ FAILURES: tuple[FailureRow, ...] = (
     ),
     FailureRow("protocol routing", ProtocolRoutingError, "protocol.unsupported", ENVIRONMENT),
     FailureRow(
-        "invocation: unreachable",
-        TransportError,
-        "call.transport call.circuit-open",
-        TRANSIENT,
-        retryable=True,
-        falls_back=True,
+        "invocation: unreachable", TransportError, "call.transport call.circuit-open", TRANSIENT, **_AGAIN
     ),
-    FailureRow(
-        "invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, retryable=True, falls_back=True
-    ),
+    FailureRow("invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, **_AGAIN),
     FailureRow("invocation: late", StepTimeoutError, "step.timeout", TRANSIENT, retryable=True),
     FailureRow("invocation: late", RunTimeoutError, "run.timeout", TRANSIENT),
-    FailureRow(
-        "invocation: overloaded",
-        OverloadedError,
-        "call.overloaded",
-        TRANSIENT,
-        retryable=True,
-        falls_back=True,
-    ),
-    FailureRow(
-        "invocation: server fault", ServerFaultError, "call.server-error", NO, retryable=True, falls_back=True
-    ),
+    FailureRow("invocation: overloaded", OverloadedError, "call.overloaded", TRANSIENT, **_AGAIN),
+    FailureRow("invocation: server fault", ServerFaultError, "call.server-error", NO, **_AGAIN),
     FailureRow("invocation: rejected", RejectedError, "call.rejected", NO),
     FailureRow("invocation: effect unknown", EffectInDoubtError, "effect.in-doubt", PENDING),
     FailureRow(

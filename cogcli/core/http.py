@@ -134,10 +134,8 @@ class Http:
 
     @contextmanager
     def _lane(self, way: _Way, exchange: SocketExchange) -> Iterator[httpx.HTTPTransport]:
-        """A pool that nobody else uses meanwhile, the one used last if there is one.
-
-        One pool for all would look at every connection for every request, under one lock.
-        """
+        """A pool that nobody else uses meanwhile, the one used last if there is one. One pool for all would look at
+        every connection for every request, under one lock."""
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", GIVEN_UP, left=False)
@@ -185,9 +183,7 @@ class _Way(NamedTuple):
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
     """The proxy that an environment names for a URL, empty for none: `https_proxy`, `all_proxy`, `no_proxy`.
-
-    Lower-case names win over upper-case ones.
-    """
+    Lower-case names win over upper-case ones."""
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
     def named(name: str) -> str:

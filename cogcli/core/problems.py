@@ -14,11 +14,8 @@ Severity = Literal["E", "W", "R"]
 
 
 class Problem(NamedTuple):
-    """One defect: a stable code, its 1-based place, what was found, what to do.
-
-    `line` and `column` are 0 when the problem concerns a whole file or no file; `path` is a JSON pointer.
-    Each line of a hint is something to do.
-    """
+    """One defect: a stable code, its 1-based place, what was found, what to do. `line` and `column` are 0 when the
+    problem concerns a whole file or no file; `path` is a JSON pointer. Each line of a hint is something to do."""
 
     code: str
     severity: Severity

@@ -7,26 +7,27 @@ nothing is wrong may end in SystemError. Then it is parsed again.
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Any, Final
 
 _ATTEMPTS: Final = 100
 
 
 def module_of(source: bytes) -> ast.Module:
     """The tree of a module's source. Raises what `ast.parse` does, but SystemError."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return ast.parse(source)
-        except SystemError:
-            continue
-    raise MemoryError
+    tree: ast.Module = _parsed(source, "exec")
+    return tree
 
 
 def expression_of(text: str) -> ast.expr:
     """The tree of an expression. Raises what `ast.parse` does, but SystemError."""
+    tree: ast.Expression = _parsed(text, "eval")
+    return tree.body
+
+
+def _parsed(source: str | bytes, mode: str) -> Any:
     for _ in range(_ATTEMPTS):
         try:
-            return ast.parse(text, mode="eval").body
+            return ast.parse(source, mode=mode)
         except SystemError:
             continue
     raise MemoryError

@@ -39,10 +39,8 @@ _SMART = "“”„‟‘’‚‛«»＂"
 
 
 class JsonRefused(Exception):
-    """JSON that was not accepted: stable `code`, `message`, 1-based place (0 unknown) and a `hint`.
-
-    Columns count code points. Hints speak to the person who typed the JSON on a command line.
-    """
+    """JSON that was not accepted: stable `code`, `message`, 1-based place (0 unknown) and a `hint`. Columns count code
+    points. Hints speak to the person who typed the JSON on a command line."""
 
     def __init__(self, code: str, message: str, *, line: int = 0, column: int = 0, hint: str = "") -> None:
         super().__init__(f"{message} (line {line}, column {column})" if line else message)
@@ -60,10 +58,8 @@ def loads(
     max_depth: int = MAX_DEPTH,
     max_nodes: int = MAX_NODES,
 ) -> Any:
-    """The value of one JSON text, in plain dicts, lists and scalars; `3.0` stays a float.
-
-    Raises `JsonRefused` for everything outside the rules above, and nothing else.
-    """
+    """The value of one JSON text, in plain dicts, lists and scalars; `3.0` stays a float. Raises `JsonRefused` for
+    everything outside the rules above, and nothing else."""
     raw = _encoded(data)
     if len(raw) > max_bytes:
         hint = "send less, or split the input"
@@ -95,11 +91,8 @@ def _encoded(data: bytes | str) -> bytes:
 
 
 def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
-    """Whether orjson's value is beyond doubt.
-
-    Every key of the text ends in a quote and a colon, so as many distinct keys as such endings means that
-    none was repeated; a string that holds such an ending only causes a second look.
-    """
+    """Whether orjson's value is beyond doubt. Every key of the text ends in a quote and a colon, so as many distinct
+    keys as such endings means that none was repeated; a string that holds such an ending only causes a second look."""
     keys = depth = 0
     level: list[Any] = [value]
     while level:

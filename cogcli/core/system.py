@@ -72,10 +72,8 @@ class SystemIds:
 
 
 class FakeClock:
-    """A clock for tests and goldens: every reading is one millisecond after the one before.
-
-    `start` is a Unix time in whole seconds.
-    """
+    """A clock for tests and goldens: every reading is one millisecond after the one before. `start` is a Unix time in
+    whole seconds."""
 
     def __init__(self, start: int) -> None:
         self._start = start

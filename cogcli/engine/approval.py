@@ -24,11 +24,8 @@ class ApprovalRequest(NamedTuple):
     evidence: dict[str, Any]
 
     def is_approved(self) -> bool:
-        """Whether a person approved this call; the approval is used up.
-
-        Raises the error of a rejection, or of an invalid approval after a new request: an old one could not be
-        answered.
-        """
+        """Whether a person approved this call; the approval is used up. Raises the error of a rejection, or of an
+        invalid approval after a new request: an old one could not be answered."""
         engine = self.record.run.engine
         answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
         if isinstance(answer, PolicyApprovalError):

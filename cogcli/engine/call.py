@@ -32,7 +32,7 @@ from cogcli.core.step_path import StepPath
 from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
-from cogcli.engine.outcome import Degraded as Degraded
+from cogcli.engine.outcome import Degraded
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Sleep, Turn, WorkerCall, WorkerSlot
 from cogcli.events import build
@@ -404,21 +404,17 @@ def _ask_gate(record: StepRecord, gate: Gate, path: str, given: dict[str, dict[s
         return safety_rules.GateVerdict("error", "unknown capability"), None
     inner = StepRecord(run, path, gate.capability, capability, "verify")
     try:
-        reply = yield from consult(inner, capability, _gate_input(gate, given))
+        values = given.get("output", given["input"])
+        if gate.input is not None:
+            found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
+            values = {name: value for name, value in found.items() if value is not MISSING}
+        reply = yield from consult(inner, capability, values)
     except (RuntimeErrorBase, Degraded) as error:
         verdict = safety_rules.GateVerdict("error", str(error))
     else:
         verdict = safety_rules.judge_gate(gate, reply)
     record.add_usage(inner.usage)
     return verdict, inner.input
-
-
-def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A gate's input: its own mapping, else the output if there is one, else the input."""
-    if gate.input is None:
-        return given.get("output", given["input"])
-    found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
-    return {name: value for name, value in found.items() if value is not MISSING}
 
 
 def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:

@@ -196,23 +196,21 @@ class Run:
         targets = planned.all_targets
         if declared is not None or any(target.capability is None for target in targets):
             return declared
-        longest = [self._longest_attempt(target.uses) for target in targets]
-        return max([self.engine.options.step_timeout_seconds, *longest])
-
-    def _longest_attempt(self, capability_id: str) -> float:
-        try:
-            chain = self.engine.runner.chain(capability_id)
-        except RuntimeErrorBase:
-            return 0.0  # raised again when the step asks for it
-        return max(member.limit for member in chain.members)
+        limit = self.engine.options.step_timeout_seconds
+        for target in targets:
+            try:
+                chain = self.engine.runner.chain(target.uses)
+            except RuntimeErrorBase:
+                continue  # raised again when the step asks for it
+            limit = max(limit, *[member.limit for member in chain.members])
+        return limit
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
         """A child task bounded to `limit` seconds."""
         if limit is None:
             return Spawn(steps, label)
-        return Spawn(
-            steps,
-            label,
-            time.monotonic() + limit,
-            lambda: StepTimeoutError("step.timeout", f"exceeded {limit:g} s"),
-        )
+
+        def late() -> StepTimeoutError:
+            return StepTimeoutError("step.timeout", f"exceeded {limit:g} s")
+
+        return Spawn(steps, label, time.monotonic() + limit, late)

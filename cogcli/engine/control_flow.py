@@ -147,10 +147,8 @@ def _run_together(
 
 
 def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
-    """The output of one invocation, once it has its closing event; its usage and reads are added to the step's.
-
-    An `item` of a foreach that a person left out gives an empty output, and the others continue.
-    """
+    """The output of one invocation, once it has its closing event; its usage and reads are added to the step's. An
+    `item` of a foreach that a person left out gives an empty output, and the others continue."""
     try:
         output = yield from steps
     except Degraded as degraded:

@@ -123,10 +123,8 @@ class LeftOut(Degraded):
 
 
 def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer | None:
-    """The answer that stands in for the call; None where it may be made.
-
-    Raises LeftOut, RejectedError, or EffectInDoubtError where nobody has decided yet.
-    """
+    """The answer that stands in for the call; None where it may be made. Raises LeftOut, RejectedError, or
+    EffectInDoubtError where nobody has decided yet."""
     if resolution is None:
         raise EffectInDoubtError(
             "effect.in-doubt",

@@ -228,9 +228,7 @@ def _rules(step: Step, called: tuple[StepTarget, ...], produces: Fields) -> tupl
 
 def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> dict[int, int]:
     """For each step the bit set of earlier ones in plan order that may run beside it and write overlapping targets.
-
-    Overwrites never overlap: the static checks refuse them.
-    """
+    Overwrites never overlap: the static checks refuse them."""
     combining = [step for step in steps if any(rule.strategy != "overwrite" for rule in step.rules)]
     if len(combining) < 2:
         return {}

@@ -43,10 +43,8 @@ class RecordedCall(NamedTuple):
 
 
 class Dispatcher(Protocol):
-    """Which completion comes next in a run over a log: of all calls outstanding the one with the lowest `seq`.
-
-    A new run has none: its coordinator takes completions as threads give them.
-    """
+    """Which completion comes next in a run over a log: of all calls outstanding the one with the lowest `seq`. A new
+    run has none: its coordinator takes completions as threads give them."""
 
     @property
     def live(self) -> bool:

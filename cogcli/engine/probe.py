@@ -29,10 +29,8 @@ _SPEAKER: Final = "policy:"
 def ask_probe(
     run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
 ) -> Effects:
-    """The DoubtResolution that the probe of a capability gives for one call, or None without an answer.
-
-    `path`: the step that called; `key`: the idempotency key of that call; `number`: of earlier probes of it.
-    """
+    """The DoubtResolution that the probe of a capability gives for one call, or None without an answer. `path`: the
+    step that called; `key`: the idempotency key of that call; `number`: of earlier probes of it."""
     probe = run.engine.capabilities.get(capability.probe)
     if probe is None:
         return None

@@ -45,9 +45,7 @@ class Finished(NamedTuple):
 
 def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Finished:
     """Run a skill to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it early.
-
-    Raises what the sink raises: without a log no run continues.
-    """
+    Raises what the sink raises: without a log no run continues."""
     root = _Root(engine, plan, request, run_id)
     limit = engine.options.timeout_seconds
     deadline = None if limit is None else time.monotonic() + limit
@@ -75,14 +73,22 @@ class _Root:
 
     def steps(self) -> Effects:
         run = self._run
-        run.emit(_plan_event(run))
+        records = [record(step) for step in run.plan.steps]
+        labels = [f"{entry['kind']}:{entry['description']}" for entry in records]
+        rationale = f"steps of {run.plan.skill.id} in plan order"
+        run.emit(
+            build.plan_created(run.state.run_id, rationale=rationale, step_records=records, steps=labels)
+        )
         outcome = yield from self._drive()
         if outcome.status == "pending":
             reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
             self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
         else:
             self._terminate(outcome)
-        return Finished(outcome, run.state, self._statuses())
+        results = run.state.step_results
+        ids = [planned.step.id for planned in run.plan.steps]
+        statuses = {name: results[name].status if name in results else "pending" for name in ids}
+        return Finished(outcome, run.state, statuses)
 
     def _drive(self) -> Effects:
         try:
@@ -145,11 +151,6 @@ class _Root:
         )
         self._run.emit(draft, durable=True)
 
-    def _statuses(self) -> dict[str, str]:
-        results = self._run.state.step_results
-        ids = [planned.step.id for planned in self._run.plan.steps]
-        return {name: results[name].status if name in results else "pending" for name in ids}
-
 
 def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:
     skill = plan.skill
@@ -166,16 +167,6 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         selection=dict(request.selection),
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
-    )
-
-
-def _plan_event(run: Run) -> Any:
-    records = [record(step) for step in run.plan.steps]
-    return build.plan_created(
-        run.state.run_id,
-        rationale=f"steps of {run.plan.skill.id} in plan order",
-        step_records=records,
-        steps=[f"{entry['kind']}:{entry['description']}" for entry in records],
     )
 
 

@@ -16,7 +16,6 @@ from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Park
 from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import Write
 from cogcli.mapping.expressions import holds
 from cogcli.mapping.inputs import Scope, resolve_input
 from cogcli.mapping.outputs import require_applicable, writes_of
@@ -44,7 +43,11 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
         # What may have happened outweighs why the rest of the step was given up.
         return _end_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)
-    return _finish(record, done, writes)
+    if not done.skipped:
+        return _recorded_ending(record.finish("done", output=done.output, writes=writes), Ending("done"))
+    word = "degraded" if done.skipped == "degraded" else "skipped"
+    event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
+    return _recorded_ending(event, Ending("skipped", done.skipped))
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
@@ -68,14 +71,6 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     return done
 
 
-def _finish(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
-    if done.skipped:
-        word = "degraded" if done.skipped == "degraded" else "skipped"
-        event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
-        return _recorded_ending(event, Ending("skipped", done.skipped))
-    return _recorded_ending(record.finish("done", output=done.output, writes=writes), Ending("done"))
-
-
 def _recorded_ending(event: Event, ending: Ending) -> Ending:
     """How a step ended by its closing event: on resume that is the recorded one, whatever came of the step now."""
     recorded = event.payload
@@ -86,10 +81,8 @@ def _recorded_ending(event: Event, ending: Ending) -> Ending:
 
 
 def _otherwise_output(planned: PlannedStep, record: StepRecord) -> Performed:
-    """Output of a skipped step: its `otherwise` block, checked against the declared outputs; empty without one.
-
-    Raises ResponseMappingError `response.type`.
-    """
+    """Output of a skipped step: its `otherwise` block, checked against the declared outputs; empty without one. Raises
+    ResponseMappingError `response.type`."""
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
         return Performed({}, [])

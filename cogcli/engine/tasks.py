@@ -32,10 +32,8 @@ _WATCH_SECONDS: Final = 0.05
 
 
 class Cancelled(Exception):
-    """Thrown into a task that has to end; it may still append events, but yields no further effect.
-
-    `outside`: by a signal, a limit of time, or a log that is at its end, not by what ended beside it in its run.
-    """
+    """Thrown into a task that has to end; it may still append events, but yields no further effect. `outside`: by a
+    signal, a limit of time, or a log that is at its end, not by what ended beside it in its run."""
 
     def __init__(self, *, outside: bool = False) -> None:
         super().__init__()
@@ -94,11 +92,8 @@ class Spawn(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Wait for the next child to end and give its Task.
-
-    Gives None where `slot` is set as soon as a slot is free, at once where it is not and no child is left; gives None
-    at `until`.
-    """
+    """Wait for the next child to end and give its Task. Gives None where `slot` is set as soon as a slot is free, at
+    once where it is not and no child is left; gives None at `until`."""
 
     slot: bool = False
     until: float | None = None
@@ -115,10 +110,8 @@ class Wake(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Cancel a child and all below it. Without `force` shielded calls end first.
-
-    `force` is for what ends the run from outside.
-    """
+    """Cancel a child and all below it. Without `force` shielded calls end first. `force` is for what ends the run from
+    outside."""
 
     task: Task
     force: bool = False
@@ -211,10 +204,8 @@ class Loop:
         return self._signals[0][0] if self._signals else None
 
     def honour(self) -> None:
-        """Called when the root task ends the run for a signal: no `Interrupted` follows, its deadline no longer counts.
-
-        Sleeping tasks are woken: they have no call to wait for.
-        """
+        """Called when the root task ends the run for a signal: no `Interrupted` follows, its deadline no longer
+        counts. Sleeping tasks are woken: they have no call to wait for."""
         self._interrupted = True
         self._root.deadline = None
         self._timed.pop(self._root, None)

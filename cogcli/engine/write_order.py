@@ -35,20 +35,14 @@ class WriteOrder:
     def must_wait(self, index: int) -> bool:
         """Whether an overlapping step earlier in plan order may still write; if so, a later `close` gives this one."""
         others = self._after.get(index, 0) & self._open
-        if others:
-            others = self._wrote_before(index, others)
+        then = self._wrote_at(index) if others else None
+        if then is not None:  # by the log only those wait that wrote before this step
+            places = [other for other in range(index) if others >> other & 1]
+            earlier = [other for other in places if (at := self._wrote_at(other)) is not None and at < then]
+            others = sum(1 << other for other in earlier)
         if others:
             self._watchers.setdefault(others.bit_length() - 1, []).append(index)
         return bool(others)
-
-    def _wrote_before(self, index: int, others: int) -> int:
-        """Those of the others that wrote before this step by the log; all where it has no write of this step."""
-        then = self._wrote_at(index)
-        if then is None:
-            return others
-        places = [other for other in range(index) if others >> other & 1]
-        earlier = [other for other in places if (at := self._wrote_at(other)) is not None and at < then]
-        return sum(1 << other for other in earlier)
 
     def close(self, indices: Sequence[int]) -> list[int]:
         """Note that these steps write nothing any more. Gives the steps that no longer have to wait, in plan order."""

@@ -85,10 +85,8 @@ _DIGITS: Final = 16
 
 
 def read_reference(state: ExecutionState, reference: Reference) -> Any:
-    """The value of a reference, null where its namespace allows absence.
-
-    Raises ReferenceResolutionError `input.reference` naming the failing segment and the keys present.
-    """
+    """The value of a reference, null where its namespace allows absence. Raises ReferenceResolutionError
+    `input.reference` naming the failing segment and the keys present."""
     value = look_up(state, reference)
     if value is not MISSING:
         return value
@@ -103,14 +101,11 @@ def _missing_segment_text(state: ExecutionState, reference: Reference) -> str:
     for segment in reference.segments:
         below = _member(value, segment)
         if below is MISSING:
-            return f"`{reference.text}`: no `{segment}`, present: {_present(value)}"
+            present = "a value without members"
+            if isinstance(value, dict):
+                present = ", ".join(sorted(value)[:10]) or "nothing"
+            elif isinstance(value, list):
+                present = f"{len(value)} items"
+            return f"`{reference.text}`: no `{segment}`, present: {present}"
         value = below
     return f"`{reference.text}`: lists are not walked in {reference.namespace}"
-
-
-def _present(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(sorted(value)[:10]) or "nothing"
-    if isinstance(value, list):
-        return f"{len(value)} items"
-    return "a value without members"

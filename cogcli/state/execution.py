@@ -65,10 +65,8 @@ class TraceState:
 
 
 class ExecutionState:
-    """The state of one run. Only `mapping.apply` changes it.
-
-    The list of events is the episode's log: keeping it here too would make a run's memory grow with its length.
-    """
+    """The state of one run. Only `mapping.apply` changes it. The list of events is the episode's log: keeping it here
+    too would make a run's memory grow with its length."""
 
     def __init__(
         self,

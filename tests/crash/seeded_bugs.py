@@ -182,8 +182,8 @@ BUGS = (
     Bug(
         "plan order over the order of the log",
         "engine/write_order.py",
-        "        if then is None:\n            return others\n",
-        "        if True:\n            return others\n",
+        "        if then is not None:  # by the log only those wait",
+        "        if False:  # by the log only those wait",
         flow="waiting",
         kills=(18,),
     ),
