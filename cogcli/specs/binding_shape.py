@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.specs.common_shape import (
     CAPABILITY_REF,
     CONFORMANCE,
@@ -60,7 +61,7 @@ def binding_shape(protocols: Protocols) -> Record:
 
 def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
     """Report the faults of a binding by itself that its shape cannot express."""
-    protocol, operation, metadata = (raw.get(key) for key in ("protocol", "operation", "metadata"))
+    protocol, operation = raw.get("protocol"), raw.get("operation")
     grammar = protocols[protocol].grammar() if isinstance(protocol, str) and protocol in protocols else None
     if grammar and isinstance(operation, str) and operation.strip():
         expected = grammar.operation(operation)
@@ -69,8 +70,7 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
             report.error("binding.operation", ("operation",), message)
     _check_request(raw.get("request"), report)
     _check_credentials(raw, report)
-    response = raw.get("response")
-    for name, value in response.items() if isinstance(response, dict) else ():
+    for name, value in object_of(raw.get("response")).items():
         if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
             message, hint = (
                 f"`response.{name}` is a literal, not read from the reply",
@@ -80,7 +80,7 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
     check_headers(raw, report)
     # Keys that the protocol does not use (docs/reference/binding.md#metadata).
     for key in grammar.unused if grammar else ():
-        if isinstance(metadata, dict) and metadata.get(key) is not None:
+        if object_of(raw.get("metadata")).get(key) is not None:
             message = f"`metadata.{key}` has no meaning for {protocol}"
             report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
 

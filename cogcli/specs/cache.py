@@ -74,7 +74,12 @@ class CompiledCache:
         database = self._open(create=True)
         if database is not None:
             try:
-                self._write(database)
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(_TABLE)
+                if database.execute("SELECT COUNT(*) FROM spec").fetchone()[0] > MAX_ROWS:
+                    database.execute("DELETE FROM spec")
+                database.executemany("INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items())
+                database.commit()
             except Exception:  # a full disk or another writer: next time
                 with contextlib.suppress(Exception):
                     database.rollback()
@@ -86,14 +91,6 @@ class CompiledCache:
         if self._database is not None:
             self._database.close()
             self._database = None
-
-    def _write(self, database: sqlite3.Connection) -> None:
-        database.execute("BEGIN IMMEDIATE")
-        database.execute(_TABLE)
-        if database.execute("SELECT COUNT(*) FROM spec").fetchone()[0] > MAX_ROWS:
-            database.execute("DELETE FROM spec")
-        database.executemany("INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items())
-        database.commit()
 
     def _key(self, kind: str, digest: str) -> str:
         return f"{kind}:{digest}:{self._stamp}"

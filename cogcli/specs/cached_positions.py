@@ -41,7 +41,13 @@ class FilePlaces(dict[str, "Places"]):
 
     def position(self, file: str, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
         """Line and column of the value or key at a path, or of a place in the text of the value."""
-        known = self._cached_positions(file)
+        known: dict[str, Any] | None = None
+        loaded = self._files.get(file, ("", ""))[1]
+        if self.cache is not None and loaded:
+            if file not in self._positions:
+                cached = self.cache.get(_KIND, loaded)
+                self._positions[file] = cached.raw if cached else {}
+            known = self._positions[file]
         name = f"{'key' if key else 'value'}{''.join(f'/{part}' for part in path)}"
         if within:
             name += f"@{within[1]}"
@@ -72,12 +78,3 @@ class FilePlaces(dict[str, "Places"]):
             self._files.pop(file, None)
         self[file] = parsed.places
         return parsed.places
-
-    def _cached_positions(self, file: str) -> dict[str, Any] | None:
-        """The cached positions of a file, None where they cannot be cached."""
-        if self.cache is None or not self._files.get(file, ("", ""))[1]:
-            return None
-        if file not in self._positions:
-            found = self.cache.get(_KIND, self._files[file][1])
-            self._positions[file] = found.raw if found else {}
-        return self._positions[file]

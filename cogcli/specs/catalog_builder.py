@@ -8,11 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import Problem, Severity, sort_problems
-from cogcli.specs.binding import Binding, binding_from
+from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Defaults, Shadow
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
@@ -32,21 +31,17 @@ class CatalogBuilder:
     def __init__(
         self, layouts: Sequence[Layout], reader: SpecReader, *, given: Sequence[FoundFile] = ()
     ) -> None:
-        self.skills: dict[str, Skill] = {}
-        self.capabilities: dict[str, Capability] = {}
-        self.bindings: dict[str, Binding] = {}
-        self.services: dict[str, Service] = {}
-        self.broken: dict[str, str] = {}
-        self.aliases: dict[str, str] = {}
+        # Its mappings grow; what is made of them at the end is put in by `catalog`.
+        self.specs = Catalog(
+            skills={}, capabilities={}, bindings={}, services={}, aliases={}, broken={}, raw={}, pins={}, replaced={},
+            defaults=Defaults({}, {}), layers=tuple(layout.layer.name for layout in layouts),
+            places=reader.places, protocols=reader.protocols,
+        )  # fmt: skip
         self.problems: list[Problem] = []
         self._layouts = layouts
         self._reader = reader
         self._given = given
         self._shadows: list[Shadow] = []
-        self._replaced: dict[str, tuple[Capability, ...]] = {}
-        self._pins: dict[str, str] = {}
-        self._raw: dict[str, dict[str, Any]] = {}
-        self._defaults = Defaults({}, {})
         self._host = HostFiles(self.canonical)
         self._own: dict[str, SpecFile | None] = {}
         self._scanned: dict[str, str] | None = None
@@ -62,30 +57,18 @@ class CatalogBuilder:
         host = self._host.build()
         choices = {
             f"{rule}:{id}": digest_of(choice)
-            for id in self.capabilities
+            for id in self.specs.capabilities
             for rule, choice in host.choices_of(id).items()
         }
         by_capability: dict[str, list[str]] = {}
-        for id, binding in sorted(self.bindings.items()):
+        for id, binding in sorted(self.specs.bindings.items()):
             by_capability.setdefault(binding.capability, []).append(id)
-        return Catalog(
-            skills=self.skills,
-            capabilities=self.capabilities,
-            bindings=self.bindings,
+        return self.specs._replace(
             bindings_of={capability: tuple(ids) for capability, ids in by_capability.items()},
-            services=self.services,
-            defaults=self._defaults,
             host=host,
-            layers=tuple(layout.layer.name for layout in self._layouts),
-            aliases=self.aliases,
             shadows=tuple(self._shadows),
-            places=self._reader.places,
-            protocols=self._reader.protocols,
-            pins=self._pins | choices,
-            raw=self._raw,
-            broken=self.broken,
+            pins=self.specs.pins | choices,
             problems=tuple(sort_problems(self.problems)),
-            replaced=self._replaced,
             partial=partial,
             known=known,
             bound=bound,
@@ -122,26 +105,26 @@ class CatalogBuilder:
 
     def add_skill(self, id: str) -> Skill | None:
         """The skill of an id, None without a usable file. Each file is read once."""
-        if id not in self.skills:
+        if id not in self.specs.skills:
             loaded = self._settle("skill", id, self._find("skill", id))
             if loaded and loaded.raw:
-                self._raw[f"skill:{id}"] = loaded.raw
-                self.skills[id] = skill_from(loaded.raw, loaded.file)
-        return self.skills.get(id)
+                self.specs.raw[f"skill:{id}"] = loaded.raw
+                self.specs.skills[id] = skill_from(loaded.raw, loaded.file)
+        return self.specs.skills.get(id)
 
     def add_service(self, id: str) -> Service | None:
         """The service of an id, None without a usable file."""
-        if id not in self.services:
+        if id not in self.specs.services:
             loaded = self._settle("service", id, self._find("service", id))
             if loaded is None or loaded.raw is None:
                 return None
             layer = loaded.found.layer
-            self._raw[f"service:{id}"] = loaded.raw
+            self.specs.raw[f"service:{id}"] = loaded.raw
             at = ("services", id) if loaded.found.entry else ()
             place = {**layer.marks(), "root": layer.home, "at": at}
-            self.services[id] = service_from(loaded.raw, loaded.file, **place)
-            self._pin_declared(self.services[id])
-        return self.services[id]
+            self.specs.services[id] = service_from(loaded.raw, loaded.file, **place)
+            self._pin_declared(self.specs.services[id])
+        return self.specs.services[id]
 
     def _pin_declared(self, service: Service) -> None:
         """Pin the document or lock that decides what a service is sent and which tools are called; of a lock also its
@@ -156,14 +139,14 @@ class CatalogBuilder:
 
             name, digest = PIN, lock_digest(service.root, service.id)
         if digest is not None:
-            self._pins[f"{name}{service.id}"] = digest
+            self.specs.pins[f"{name}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
         """The capability of an id or alias, its bases folded in; None without a usable file."""
         id = self.canonical(name)
-        if id in self.capabilities:
-            return self.capabilities[id]
-        if f"capability:{id}" in self.broken:
+        if id in self.specs.capabilities:
+            return self.specs.capabilities[id]
+        if f"capability:{id}" in self.specs.broken:
             return None
         own = self._capability_file(id)
         if own is None:
@@ -173,29 +156,29 @@ class CatalogBuilder:
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
         if chain.fault:
-            self.broken[f"capability:{id}"] = own.file
+            self.specs.broken[f"capability:{id}"] = own.file
             return None
-        raw = self._raw[f"capability:{id}"] = fold_chain(chain.files)
-        capability = self.capabilities[id] = capability_from(raw, own.file)
+        raw = self.specs.raw[f"capability:{id}"] = fold_chain(chain.files)
+        capability = self.specs.capabilities[id] = capability_from(raw, own.file)
         for alias in capability.aliases:
             if not self.exists("capability", alias):
-                self.aliases.setdefault(alias, id)
+                self.specs.aliases.setdefault(alias, id)
         return capability
 
     def canonical(self, name: str) -> str:
         """The id of a name: the name itself if a file has it, else the capability with this alias."""
-        if name in self.aliases:
-            return self.aliases[name]
-        if name in self.capabilities or self.exists("capability", name):
+        if name in self.specs.aliases:
+            return self.specs.aliases[name]
+        if name in self.specs.capabilities or self.exists("capability", name):
             return name
         if (id := self._claimed_aliases().get(name)) is None:
             return name
-        self.aliases[name] = id
+        self.specs.aliases[name] = id
         return id
 
     def add_bindings_of(self, capability: Capability) -> None:
         """Add the bindings of a capability, by its id and by the aliases that are its own."""
-        aliases = (alias for alias in capability.aliases if self.aliases.get(alias) == capability.id)
+        aliases = (alias for alias in capability.aliases if self.specs.aliases.get(alias) == capability.id)
         names = (capability.id, *aliases)
         self.add_bindings(
             place for name in names for layout in self._layouts for place in layout.bindings(name)
@@ -221,8 +204,8 @@ class CatalogBuilder:
             return
         place = {**loaded.found.layer.marks(), "channel": loaded.found.channel or "local"}
         binding = binding_from(loaded.raw, loaded.file, **place)
-        self._raw[f"binding:{id}"] = loaded.raw
-        self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
+        self.specs.raw[f"binding:{id}"] = loaded.raw
+        self.specs.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
 
     def add_choices(self) -> None:
         """Add the default selections and host overrides of all layers, later ones winning for each capability."""
@@ -231,15 +214,15 @@ class CatalogBuilder:
             self.problems += loaded.problems
             key = f"{place.kind}:{place.layer.name}"
             if loaded.raw is None:
-                self.broken[key] = loaded.file
+                self.specs.broken[key] = loaded.file
             if place.kind != "policy":
                 self._host.add(loaded)
             elif loaded.raw is not None:
-                self._pins[key] = loaded.digest
+                self.specs.pins[key] = loaded.digest
                 for name, binding in (loaded.raw["defaults"] or {}).items():
                     capability = self.canonical(name)
-                    self._defaults.bindings[capability] = binding
-                    self._defaults.files[capability] = loaded.file
+                    self.specs.defaults.bindings[capability] = binding
+                    self.specs.defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:
         """The ids of all services that are described in files with several."""
@@ -277,14 +260,14 @@ class CatalogBuilder:
             return None
         loaded = self._reader.load(winners[0])
         self.problems += loaded.problems
-        self._pins[f"{kind}:{id}"] = loaded.digest
+        self.specs.pins[f"{kind}:{id}"] = loaded.digest
         if loaded.raw is None:
-            self.broken[f"{kind}:{id}"] = loaded.file
+            self.specs.broken[f"{kind}:{id}"] = loaded.file
             return None
         return loaded
 
     def _refuse_duplicates(self, kind: str, id: str, group: Sequence[SpecFile]) -> None:
-        self.broken[f"{kind}:{id}"] = group[0].file
+        self.specs.broken[f"{kind}:{id}"] = group[0].file
         for loaded in group:
             others = ", ".join(other.file for other in group if other is not loaded)
             report = ProblemReport(loaded.file, self._reader.places, subject=f"{kind} `{id}`")
@@ -304,7 +287,7 @@ class CatalogBuilder:
                     bases = chain_of(before, self._capability_file, self.canonical)
                     raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
                     replaced = capability_from(raw, before.file)
-                    self._replaced[id] = (*self._replaced.get(id, ()), replaced)
+                    self.specs.replaced[id] = (*self.specs.replaced.get(id, ()), replaced)
         return self._own[id]
 
     def files(self, kind: str) -> list[FoundFile]:

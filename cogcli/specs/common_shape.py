@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import header_holds_credential, holds_credential
@@ -47,9 +48,7 @@ def check_version(raw: dict[str, Any], report: ProblemReport) -> None:
 
 def check_headers(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report faults in header names and values of a service or binding (docs/reference/protocols.md#headers)."""
-    metadata = raw.get("metadata")
-    headers = metadata.get("headers") if isinstance(metadata, dict) else None
-    for name, value in headers.items() if isinstance(headers, dict) else ():
+    for name, value in object_of(object_of(raw.get("metadata")).get("headers")).items():
         path, header = ("metadata", "headers", name), f"header `{name}`"
         if not is_settable(name):
             report.error("header.name", path, f"{header} cannot be set", key=True)

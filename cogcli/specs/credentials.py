@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import KeyPath
 from cogcli.core.redact import MASK, names_secret
 from cogcli.core.refs import parse, parse_loop
@@ -127,10 +128,6 @@ def address_holds_credential(url: str) -> bool:
 # -- skills and capabilities -------------------------------------------------------------------------------------------
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _step_literal_test(foreach: dict[str, Any]) -> IsLiteral:
     """The test for literals among the values of a step with this `foreach`."""
     names = (foreach.get("as") or "item", foreach.get("index_as")) if foreach else ()
@@ -143,7 +140,7 @@ _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
     """The paths of credentials among the defaults and examples of declared fields."""
-    for name, field in fields.items() if isinstance(fields, dict) else ():
+    for name, field in object_of(fields).items():
         if isinstance(field, dict):
             for key in _OF_A_FIELD:
                 place, secret = (*path, name, key), names_secret(name)
@@ -153,11 +150,10 @@ def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
 def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
     """The paths of credentials in a skill's mapping, which may be unchecked."""
     yield from find_in_fields(raw.get("inputs"), ("inputs",))
-    steps = raw.get("steps")
-    for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        step = _object(step)
-        config = _object(step.get("config"))
-        foreach = _object(config.get("foreach"))
+    for index, step in enumerate(list_of(raw.get("steps"))):
+        step = object_of(step)
+        config = object_of(step.get("config"))
+        foreach = object_of(config.get("foreach"))
         literal = _step_literal_test(foreach)
         values = {
             ("input",): step.get("input"),

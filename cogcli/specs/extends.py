@@ -111,32 +111,22 @@ def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[
 def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
     """The keys in which one safety block demands less than another, as (key, message)."""
     found = []
-    trust, before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
-    if trust < before:
-        found.append(
-            (
-                "trust_level",
-                f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}",
-            )
-        )
+    trust, trust_before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
+    if trust < trust_before:
+        message = f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}"
+        found.append(("trust_level", message))
     if old.get("requires_confirmation") and not new.get("requires_confirmation"):
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in GATES:
-        found += _weakened_gates(key, _gates(new, key), _gates(old, key))
+        gates = _gates(new, key)
+        for gate, before in _gates(old, key).items():
+            if gate not in gates:
+                found.append((key, f"gate `{gate}` is gone"))
+            elif STRICTNESS.index(gates[gate]) < STRICTNESS.index(before):
+                found.append((key, f"gate `{gate}`: on_fail {gates[gate]} is weaker than {before}"))
     for key in ("allowed_targets", "scope_constraints"):
         gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
         found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
-    return found
-
-
-def _weakened_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[tuple[str, str]]:
-    found = []
-    for gate, before in old.items():
-        now = new.get(gate)
-        if now is None:
-            found.append((key, f"gate `{gate}` is gone"))
-        elif STRICTNESS.index(now) < STRICTNESS.index(before):
-            found.append((key, f"gate `{gate}`: on_fail {now} is weaker than {before}"))
     return found
 
 

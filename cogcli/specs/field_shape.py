@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import kind_of, preview
+from cogcli.core.jsonvalue import kind_of, list_of, object_of, preview
 from cogcli.schema.limits import faults
 from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
@@ -32,7 +32,7 @@ FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
 
 def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
     """Report the faults of every field in the mapping of fields at the key `side`."""
-    for name, field in raw.items() if isinstance(raw, dict) else ():
+    for name, field in object_of(raw).items():
         if isinstance(field, dict) and not is_ignored(name):
             _check_field(field, f"{side}.{name}", report, report.inner(f"`{side}.{name}`", side, name))
 
@@ -44,8 +44,7 @@ def _check_field(field: dict[str, Any], name: str, whole: ProblemReport, report:
         return
     before = len(report.problems)
     _check_items(field, name, whole, report)
-    enum = field.get("enum")
-    for index, value in enumerate(enum if isinstance(enum, list) else ()):
+    for index, value in enumerate(list_of(field.get("enum"))):
         if not has_type(value, type):
             message = f"enum value is {preview(value)}, expected {type}"
             report.error("field.enum", ("enum", index), message)

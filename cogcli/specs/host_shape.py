@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import list_of
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
@@ -73,8 +74,7 @@ def read_services(
 def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report overrides without a binding or service, and capabilities that are in the file twice."""
     seen: dict[str, int] = {}
-    entries = raw.get("overrides")
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+    for index, entry in enumerate(list_of(raw.get("overrides"))):
         if not isinstance(entry, dict):
             continue
         part = report.part(f"override {index + 1}", "overrides", index)
@@ -82,8 +82,7 @@ def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
         if len(named) != 1:
             found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
             part.error("overrides.shape", (), f"found {found}, expected one of them", hint="name one of them")
-        capabilities = entry.get("capabilities")
-        for position, id in enumerate(capabilities if isinstance(capabilities, list) else ()):
+        for position, id in enumerate(list_of(entry.get("capabilities"))):
             if isinstance(id, str) and id in seen:
                 message = f"capability `{id}` is already in override {seen[id]}"
                 path = ("capabilities", position)

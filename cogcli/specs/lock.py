@@ -15,6 +15,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import Pointer
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import Identity, with_position
 
@@ -80,12 +81,12 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
         return _damage_fault(identity, refused.message)
     except JsonRefused as refused:
         return _damage_fault(identity, refused.message, place=(refused.line, refused.column))
-    services = value.get("services") if isinstance(value, dict) else None
+    services = object_of(value).get("services")
     if not isinstance(services, dict) or value.get("schema") != SCHEMA:
         return _damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
     found: dict[str, LockedTools] = {}
     for id, entry in services.items():
-        tools = entry.get("tools") if isinstance(entry, dict) else None
+        tools = object_of(entry).get("tools")
         message = f"the entry of service `{id}` is not as it was written"
         if not isinstance(tools, list):
             return _damage_fault(identity, message, pointer=("services", id))

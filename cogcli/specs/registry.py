@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
-from cogcli.core.problems import sort_problems, suggestion
+from cogcli.core.problems import Problem, sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
-from cogcli.specs.host_layout import is_host_root, is_root, layout_of
-from cogcli.specs.layers import Layer, distinct
+from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
+from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
+from cogcli.specs.layout import FoundFile
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
@@ -76,7 +77,7 @@ class Registry:
                 seen.add(capability.id)
                 called += capability.asks
                 builder.add_bindings_of(capability)
-        for binding in list(builder.bindings.values()):
+        for binding in list(builder.specs.bindings.values()):
             builder.add_service(binding.service)
         builder.add_choices()
         return self._build_catalog(builder, partial=True)
@@ -91,15 +92,13 @@ class Registry:
         `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
         directory with spec folders is such a layer.
         """
-        from cogcli.specs.unlayered_files import classify
-
         named = [self._absolute(path) for path in paths]
         own = [Layer(path, path, False, host=is_host_root(path)) for path in named if is_root(path)]
         layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
         reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
-        wanted, outside, problems = classify(named, {place.path: place for place in found}, reader)
+        wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader)
         builder = CatalogBuilder(layouts, reader, given=outside)
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
@@ -117,7 +116,7 @@ class Registry:
         """The capability of a binding in any layer, None if no readable file has its id."""
         builder = self._builder()
         builder.add_bindings(builder.files("binding"))
-        binding = builder.bindings.get(binding_id)
+        binding = builder.specs.bindings.get(binding_id)
         return binding.capability if binding else None
 
     def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
@@ -137,3 +136,69 @@ class Registry:
 
 def _posix_path(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
+
+
+# -- files named for validation that are in no layer -------------------------------------------------------------------
+
+_FOLDERS = {
+    "capabilities": "capability",
+    "bindings": "binding",
+    "services": "service",
+    "policies": "policy",
+    "skills": "skill",
+}
+_KIND_OF_KEY = {
+    "steps": "skill",
+    "capability": "binding",
+    "kind": "service",
+    "services": "services",
+    "overrides": "overrides",
+    "defaults": "policy",
+}
+"""The kind of a file by the first of these keys that it has."""
+
+
+def _classify(
+    paths: Iterable[str], places: Mapping[str, FoundFile], reader: SpecReader
+) -> tuple[set[str], list[FoundFile], list[Problem]]:
+    """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
+    wanted: set[str] = set()
+    outside: list[FoundFile] = []
+    problems: list[Problem] = []
+    for path in paths:
+        for file in _spec_files(path, places):
+            wanted.add(file)
+            kind, found = ("", []) if file in places else _kind_of_file(file, reader)
+            problems += found
+            if kind:
+                outside.append(FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False)))
+    return wanted, outside, problems
+
+
+def _spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
+    """The file itself; of a directory the known spec files below it, else all its YAML files."""
+    if not os.path.isdir(path):
+        yield path
+    elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
+        yield from below
+    else:
+        for above, folders, names in os.walk(path):
+            folders[:] = sorted(name for name in folders if name[0] not in "_.")
+            for name in sorted(names):
+                if name.endswith((".yaml", ".yml")) and name[0] not in "_.":
+                    yield f"{above}/{name}".replace(os.sep, "/")
+
+
+def _kind_of_file(path: str, reader: SpecReader) -> tuple[str, list[Problem]]:
+    """The kind of a spec file by its folders, else by its keys; an empty one, with problems, where it cannot be
+    parsed."""
+    above, _, name = path.rpartition("/")
+    if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
+        return KIND_OF_FILE[name], []
+    for part in reversed(path.split("/")[:-1]):
+        if part in _FOLDERS:
+            return _FOLDERS[part], []
+    parsed = reader.parse(path)
+    if parsed.value is None:
+        return "", parsed.problems
+    return next((kind for key, kind in _KIND_OF_KEY.items() if key in parsed.value), "capability"), []

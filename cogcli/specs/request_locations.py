@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import found_at, parse_reference
+from cogcli.core.jsonvalue import list_of
 from cogcli.core.problems import suggestion
 from cogcli.documents.openapi import OpenApiOperation, Parameter
 
@@ -105,7 +106,7 @@ def properties_of(schema: Any) -> dict[str, Any]:
         properties, every, reference = part.get("properties"), part.get("allOf"), part.get("$ref")
         if isinstance(properties, dict):
             found = {**properties, **found}
-        waiting += every if isinstance(every, list) else []
+        waiting += list_of(every)
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
             waiting.append(found_at(schema, parse_reference(reference)))

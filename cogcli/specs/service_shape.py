@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.redact import names_secret
 from cogcli.specs.common_shape import HEADERS, PLAIN_REF, TARGETS, TIMEOUT, check_headers, check_placeholders
 from cogcli.specs.credentials import (
@@ -58,14 +59,8 @@ _COMMON: Final[Keys] = {
 def service_shape(protocols: Protocols) -> Record:
     """The shape of a service: the common keys, and those of every protocol."""
     own = {key: shape for protocol in protocols.values() for key, shape in protocol.grammar().keys.items()}
-    return record(
-        {
-            "id": required(PLAIN_REF),
-            "kind": required(Text(choices=tuple(protocols))),
-            **_COMMON,
-            **own,
-        }
-    )
+    kind = required(Text(choices=tuple(protocols)))
+    return record({"id": required(PLAIN_REF), "kind": kind, **_COMMON, **own})
 
 
 _WRITTEN_OUT: Final = "holds a secret as written text"
@@ -81,12 +76,12 @@ def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
         protocol.grammar().check_service(raw, report)
     check_headers(raw, report)
     # What a program is started with.
-    arguments, command, env = raw.get("args"), raw.get("command"), raw.get("env")
-    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
+    command = raw.get("command")
+    for index in find_in_arguments(list_of(raw.get("args"))):
         report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
     if isinstance(command, str) and text_holds_credential(command):
         report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
-    for name, value in env.items() if isinstance(env, dict) else ():
+    for name, value in object_of(raw.get("env")).items():
         _check_variable(name, value, report)
     _check_addresses(raw, report)
 
@@ -130,9 +125,7 @@ def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
     if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
-    metadata = raw.get("metadata")
-    headers = metadata.get("headers") if isinstance(metadata, dict) else None
-    names = [name.lower() for name in headers] if isinstance(headers, dict) else []
+    names = [name.lower() for name in object_of(object_of(raw.get("metadata")).get("headers"))]
     if raw.get("auth_ref") is not None and "authorization" in names:
         message = "`auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)

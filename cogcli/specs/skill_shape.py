@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.merge import STRATEGIES
 from cogcli.core.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
@@ -108,9 +109,8 @@ def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
     for path in find_in_skill(raw):
         message = f"`{'.'.join(map(str, path))}` holds a secret as written text"
         report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
-    steps = raw.get("steps")
     seen: dict[str, int] = {}
-    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+    for index, step in enumerate(list_of(raw.get("steps"))):
         if not isinstance(step, dict):
             continue
         id = step.get("id")
@@ -126,8 +126,7 @@ def _nth(number: int) -> str:
 
 
 def _check_step(step: dict[str, Any], report: ProblemReport) -> None:
-    given = step.get("config")
-    config: dict[str, Any] = given if isinstance(given, dict) else {}
+    config = object_of(step.get("config"))
     for key in ("depends_on", "timeout_seconds"):
         if step.get(key) is not None and config.get(key) is not None:
             message = f"`{key}` given twice, in the step and in its config"
@@ -144,8 +143,8 @@ def _check_step(step: dict[str, Any], report: ProblemReport) -> None:
     elif chooses and isinstance(uses, str) and uses not in ("_router", "_scatter"):
         message = f"`uses` is not called, {chooses} decides"
         report.warn("step.uses-unused", ("uses",), message, hint="remove it")
-    _check_loop_names(config.get("foreach"), report)
-    _check_scatter_names(config.get("scatter"), report)
+    _check_loop_names(object_of(config.get("foreach")), report)
+    _check_scatter_names(list_of(object_of(config.get("scatter")).get("capabilities")), report)
 
 
 _CONFLICTS: Final = (
@@ -156,9 +155,7 @@ _CONFLICTS: Final = (
 )
 
 
-def _check_loop_names(foreach: Any, report: ProblemReport) -> None:
-    if not isinstance(foreach, dict):
-        return
+def _check_loop_names(foreach: dict[str, Any], report: ProblemReport) -> None:
     names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
     for key, name in names.items():
         if name in READABLE:
@@ -169,10 +166,9 @@ def _check_loop_names(foreach: Any, report: ProblemReport) -> None:
         report.error("config.conflict", ("config", "foreach", "index_as"), message)
 
 
-def _check_scatter_names(scatter: Any, report: ProblemReport) -> None:
-    entries = scatter.get("capabilities") if isinstance(scatter, dict) else None
+def _check_scatter_names(entries: list[Any], report: ProblemReport) -> None:
     seen = set()
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+    for index, entry in enumerate(entries):
         name = entry.get("name") if isinstance(entry, dict) else entry
         if not isinstance(name, str):
             continue

@@ -16,7 +16,7 @@ from typing import Final
 from cogcli.core.problems import suggestion
 from cogcli.core.refs import Reference
 from cogcli.specs.checks.graph import StepGraph
-from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
+from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.skill import Skill
 
 StatePath = tuple[str, ...]
@@ -38,26 +38,23 @@ class Dataflow:
         self.read: defaultdict[StatePath, int] = defaultdict(int)
         for position, fact in enumerate(self.facts):
             for write in fact.writes:
-                self._note_write(write, 1 << position)
+                bit, place = 1 << position, write.place
+                self.written[place] |= bit
+                self.types[place].add(write.field.type)
+                for end in range(1, len(place)):
+                    self.within[place[:end]] |= bit
+                for end in () if write.maybe else range(1, len(place) + 1):
+                    self.surely[place[:end]] |= bit
             for read in fact.reads:
-                for place in places_read(read.reference):
-                    self.read[place] |= 1 << position
-
-    def _note_write(self, write: PlannedWrite, bit: int) -> None:
-        place = write.place
-        self.written[place] |= bit
-        self.types[place].add(write.field.type)
-        for end in range(1, len(place)):
-            self.within[place[:end]] |= bit
-        for end in () if write.maybe else range(1, len(place) + 1):
-            self.surely[place[:end]] |= bit
+                for source in places_read(read.reference):
+                    self.read[source] |= 1 << position
 
     def writers(self, reference: Reference) -> int:
         """The steps whose writes may supply a reference, as bits."""
-        bits = 0
+        bits = self.within.get((reference.namespace, *reference.segments), 0)
         for place in places_read(reference):
             bits |= self.written.get(place, 0)
-        return bits | self.within.get((reference.namespace, *reference.segments), 0)
+        return bits
 
     def sure_writers(self, reference: Reference) -> int:
         """Those of the writers that always write, as bits."""
