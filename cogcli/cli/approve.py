@@ -6,7 +6,6 @@ The pause is on disk before the question, and the answer is an ordinary `resume`
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.prompt import can_ask, terminal_safe
+from cogcli.cli.prompt import ask, can_ask, terminal_safe
 from cogcli.core.errors import ABORTED
 from cogcli.core.terminal_text import visible
 from cogcli.episode.log_reader import iterate_events
@@ -22,7 +21,6 @@ from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import RunResult
 from cogcli.runs.resume import ResumeRequest
 
-_ANSWERS: Final = ("y", "n", "v", "d")
 _EXCERPT: Final = 160
 
 
@@ -68,18 +66,11 @@ def _ask(context: CommandContext, question: dict[str, Any]) -> str:
     """`y`, `n` or `d`. Any other answer asks again; the end of input is `d`."""
     _show(context, question, whole=False)
     while True:
-        context.screen.notify(
-            terminal_safe(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later  › ")
-        )
-        line = sys.stdin.readline()
-        if not line.endswith("\n"):
-            context.screen.notify("\n")
-            return "d"
-        answer = line.strip().lower()
+        answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
         if answer == "v":
             _show(context, question, whole=True)
-        elif answer in _ANSWERS:
-            return answer
+        elif answer is None or answer in ("y", "n", "d"):
+            return answer or "d"
 
 
 def _show(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.report.styled_text import StyledLine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _STOP = " \t,]}"
 _WORD = r"(?<![A-Za-z0-9_-])([A-Za-z_][A-Za-z0-9_-]*)"

@@ -3,16 +3,12 @@ grouped flags, exit codes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from cogcli import __version__
 from cogcli.cli.app import COMMANDS, ROWS, TOPICS, verbs
-from cogcli.cli.options import PANELS
+from cogcli.cli.options import PANELS, Call
 from cogcli.cli.typer_app import load, root, usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from cogcli.cli.command import Call
 
 EXIT_WORDS = {
     0: "ok",

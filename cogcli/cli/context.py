@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import CogcliError
+from cogcli.report.styled_text import StyledLine
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from cogcli.app.settings import Settings
-    from cogcli.cli.command import Call
 
 
 class CommandContext:
@@ -59,14 +59,9 @@ class CommandContext:
     def again(self) -> str:
         """The global flags that a suggested command needs to find the same episodes and specs."""
         flags = self.call.flags
-        words: list[str] = []
-        for name, value in (
-            ("-C", flags.directory),
-            ("--runs-dir", flags.runs_dir),
-            *(("--registry", root) for root in flags.registry),
-        ):
-            if value is not None:
-                words += [name, value]
+        pairs = [("-C", flags.directory), ("--runs-dir", flags.runs_dir)]
+        pairs += [("--registry", root) for root in flags.registry]
+        words = [word for name, value in pairs if value is not None for word in (name, value)]
         if not words:
             return ""
         from shlex import join
@@ -83,6 +78,29 @@ class CommandContext:
         except (OSError, KeyError, ImportError):
             return self.environ.get("USER") or "somebody"
 
+    def answer(self, text: str | list[StyledLine]) -> None:
+        """Write to stdout, unless that gets the envelope."""
+        if self.json:
+            return
+        if isinstance(text, str):
+            self.screen.answer(text)
+        else:
+            self.screen.answer_lines(text)
+
+    def note(self, text: str) -> None:
+        """Write a line to stderr, unless `-q`."""
+        if not self.screen.quiet:
+            self.screen.notify(f"{text}\n")
+
+    def fail(self, finding: dict[str, Any], hint: str = "") -> None:
+        """Make a finding (code, message, places) the error of the command: the work was done, its answer is no."""
+        self.error = {
+            **finding,
+            "retryable": False,
+            "hint": hint or finding.get("hint", ""),
+            "next": [f"cogcli explain {finding['code']}"],
+        }
+
     def warn_of_shared_runs(self) -> None:
         """Warn where other users may write to the runs directory."""
         from cogcli.app.settings.runs_dir import shared_warning
@@ -95,8 +113,7 @@ class CommandContext:
         self.warnings.append({"code": error.code, "message": error.message})
         if self.screen.quiet:
             return
-        from cogcli.cli.next_step import redirect_command
-        from cogcli.cli.render_error import next_lines
+        from cogcli.cli.render_error import next_lines, redirect_command
 
         self.screen.notify_line([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
         for line in next_lines([redirect_command(command, self.again) for command in error.next]):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+from os.path import relpath
+from traceback import walk_tb
 
 from cogcli import __version__
+from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import BUG, CogcliError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -22,7 +21,10 @@ def report_bug(screen: Screen, command: str, error: BaseException, context: Comm
 
     The saved file has types and places only: messages and values may hold inputs or secrets.
     """
-    what = f"{type(error).__name__} in {_place(error)}"
+    ours = [
+        f"{relpath(f, _PACKAGE)}:{line}" for f, line, _ in _frames(error) if f.startswith(_PACKAGE + os.sep)
+    ]
+    what = f"{type(error).__name__} in {ours[-1].replace(os.sep, '/') if ours else 'startup'}"
     screen.notify_line([("bug[internal]", "error"), (f": {what}", "bold")])
     saved = ""
     try:
@@ -39,21 +41,10 @@ def report_bug(screen: Screen, command: str, error: BaseException, context: Comm
 
 
 def _frames(error: BaseException) -> list[tuple[str, int, str]]:
-    frames = []
-    step = error.__traceback__
-    while step:
-        code = step.tb_frame.f_code
-        frames.append((code.co_filename, step.tb_lineno, code.co_name))
-        step = step.tb_next
-    return frames
-
-
-def _place(error: BaseException) -> str:
-    ours = [f for f in _frames(error) if f[0].startswith(_PACKAGE + os.sep)]
-    if not ours:
-        return "startup"
-    file, line, _ = ours[-1]
-    return f"{os.path.relpath(file, _PACKAGE).replace(os.sep, '/')}:{line}"
+    """File, line and function of each frame, the innermost last."""
+    return [
+        (frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(error.__traceback__)
+    ]
 
 
 def _text(command: str, error: BaseException) -> str:

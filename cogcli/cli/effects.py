@@ -3,12 +3,11 @@ that give them (docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from cogcli.cli.answers import parse_step_word
 from cogcli.cli.context import CommandContext
-from cogcli.cli.prompt import can_ask, terminal_safe
+from cogcli.cli.inputs import parse_step_word
+from cogcli.cli.prompt import ask, can_ask, terminal_safe
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.rerun import Reuse
@@ -49,38 +48,28 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
     """Write what would be reused, called and asked about; nothing is run."""
     plan = reuse.to_payload()
     context.own["plan"] = plan
-    if context.json:
-        return OK
-    width = max(len(step["id"]) for step in plan["steps"])
+    lines, width = [], max(len(step["id"]) for step in plan["steps"])
     for step in plan["steps"]:
-        why = (
-            f"reused from {reuse.episode_id}"
-            if step["what"] == "reused"
-            else f"{step['what']}: {step['why']}"
-        )
-        context.screen.answer_lines([[(visible(f"{step['id']:<{width}}  {why}"), "")]])
+        why = f"{step['what']}: {step['why']}"
+        if step["what"] == "reused":
+            why = f"reused from {reuse.episode_id}"
+        lines.append(f"{step['id']:<{width}}  {why}")
         for effect in step["effects"]:
             words = ", ".join(f"--effects {effect['step']}={word}" for word in effect["words"])
-            text = f"{'':<{width}}  {', '.join(effect['capabilities'])} is {effect['state']}: {words}"
-            context.screen.answer_lines([[(visible(text), "")]])
+            lines.append(f"{'':<{width}}  {', '.join(effect['capabilities'])} is {effect['state']}: {words}")
+    context.answer([[(visible(line), "")] for line in lines])
     return OK
 
 
 def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
     """The choice that the person types; empty for `quit` and at the end of input."""
-    screen = context.screen
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
-    screen.notify(terminal_safe(context, visible(text)) + "\n")
+    context.screen.notify(terminal_safe(context, visible(text)) + "\n")
     words = "  ".join(f"[{word}]" for word in question.choices)
     while True:
-        screen.notify(terminal_safe(context, f"Again?  {words}  [quit] › "))
-        line = sys.stdin.readline()
-        if not line.endswith("\n"):
-            screen.notify("\n")
-            return ""
-        word = line.strip().lower()
-        if word in ("quit", "q"):
+        word = ask(context, f"Again?  {words}  [quit]")
+        if word in (None, "quit", "q"):
             return ""
         if word in question.choices:
             return word

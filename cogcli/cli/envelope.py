@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.terminal_text import visible_json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SCHEMA = "cogcli.result/1"
 _STATUS = {0: "ok", 4: "vetoed", 5: "pending", 130: "aborted", 143: "aborted"}

@@ -10,78 +10,65 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from cogcli.cli.stdin import read_stdin
+from cogcli.cli.context import CommandContext
+from cogcli.cli.prompt import read_stdin
+from cogcli.cli.run_flags import RunFlags
 from cogcli.core.errors import UsageError
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.jsonvalue import preview
+from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import MAX_BYTES
 from cogcli.runs.given_inputs import GivenText, json_value
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
-    from cogcli.cli.run_flags import RunFlags
+
+def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
+    """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
+    result = Assembled(context)
+    result.read(flags)
+    return result
 
 
 class Assembled:
     """The inputs, the frame, and all problems of reading them."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: CommandContext) -> None:
         self.inputs: dict[str, Any] = {}
         """Values, and a GivenText for each text of `-p`."""
         self.frame: dict[str, Any] = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
-
-
-def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
-    """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
-    return _Assembly(context, flags).assemble()
-
-
-class _Assembly:
-    def __init__(self, context: CommandContext, flags: RunFlags) -> None:
-        self._flags = flags
         self._screen = context.screen
         self._typed = context.settings.named
-        self._result = Assembled()
         self._stdin_read = False
 
-    def assemble(self) -> Assembled:
-        result, flags = self._result, self._flags
+    def read(self, flags: RunFlags) -> None:
+        """Read the inputs and the frame of a run; what is wrong with them is added to the problems."""
         if flags.input is not None and flags.input_file is not None:
-            self._add_problem(
-                "usage.flag", "`--input` and `--input-file` cannot be given together", "keep one of them"
-            )
+            what = "`--input` and `--input-file` cannot be given together"
+            self.problems.append(UsageError("usage.flag", what, hint="keep one of them"))
         elif (text := flags.input) is not None:
-            result.inputs = self._collect(lambda: self._from_flag(text)) or {}
+            self.inputs = self._collect(lambda: self._from_flag(text)) or {}
         elif (file := flags.input_file) is not None:
-            result.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
-        if result.problems:
-            result.doubtful.add("*")
+            self.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
+        if self.problems:
+            self.doubtful.add("*")
         for pair in flags.p:
             self._collect(lambda pair=pair: self._take_pair(pair))
-        self._read_frame()
-        return result
+        if (file := flags.frame_file) is not None:
+            self.frame = self._collect(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
+        if flags.goal is not None:
+            self.frame = {**self.frame, "goal": flags.goal}
 
     def _collect(self, action: Any) -> Any:
         try:
             return action()
         except UsageError as error:
-            self._result.problems.append(error)
+            self.problems.append(error)
         return None
-
-    def _add_problem(self, code: str, message: str, hint: str = "") -> None:
-        self._result.problems.append(UsageError(code, message, hint=hint))
-
-    def _read_frame(self) -> None:
-        flags, result = self._flags, self._result
-        if (file := flags.frame_file) is not None:
-            result.frame = self._collect(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
-        if flags.goal is not None:
-            result.frame = {**result.frame, "goal": flags.goal}
 
     def _from_flag(self, text: str) -> dict[str, Any]:
         if text == "-":
@@ -102,10 +89,10 @@ class _Assembly:
                 f"`-p {pair[:60]}`: found no name and value",
                 expected="k=v, k=@FILE or k:=JSON",
             )
-        if name in self._result.doubtful:
+        if name in self.doubtful:
             raise UsageError("usage.flag", f"`-p {name}` is given twice", hint="keep one of them")
-        self._result.doubtful.add(name)
-        self._result.inputs[name] = self._pair_value(name, text, as_json)
+        self.doubtful.add(name)
+        self.inputs[name] = self._pair_value(name, text, as_json)
 
     def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
         where = f"-p {name}"
@@ -135,6 +122,18 @@ class _Assembly:
                 "input.size", f"stdin: more than {MAX_BYTES:,} bytes", hint="send less, or split the input"
             )
         return data
+
+
+def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
+    """A step path, or None, and a word out of `[STEP=]WORD`. Raises UsageError."""
+    step, equals, word = text.rpartition("=")
+    if word not in words or (equals and not step):
+        raise UsageError(
+            "usage.value",
+            f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(words)}",
+            hint=suggestion(word, list(words)),
+        )
+    return step or None, word
 
 
 def object_of(text: str, flag: str) -> dict[str, Any]:

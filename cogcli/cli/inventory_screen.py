@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.cli.envelope import dumps
-from cogcli.core.terminal_text import cells, pad, truncate, visible
-from cogcli.report.styled_text import StyledLine
+from cogcli.core.terminal_text import cells, pad, visible
+from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows
 from cogcli.specs.selection import RULES
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
@@ -24,17 +24,17 @@ def spec_lines(kind: str, spec: dict[str, Any], width: int | None) -> list[Style
 def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
     """The lines of `explain`, each ending where the terminal does."""
     lines = {"skills": _skill, "services": _service}.get(kind, _capability)
-    return [_fit_line(line, width) for line in lines(body)]
+    return [fit_line(line, width) for line in lines(body)]
 
 
 def _skill_spec_lines(spec: dict[str, Any], width: int | None) -> list[StyledLine]:
     head = (visible(f"{spec['id']} {spec['version']}"), "bold")
     lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
-    lines.append([(_fit(visible(spec["description"]), width), "")])
+    lines.append([(fit(visible(spec["description"]), width), "")])
     lines += _fields("inputs", spec["inputs"], width) + _fields("outputs", spec["outputs"], width)
     lines.append([("steps", "bold")])
     size = max((cells(step["id"]) for step in spec["steps"]), default=0)
-    lines += [[(_fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
+    lines += [[(fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
     lines.append([("from    ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")])
     lines += [[("hides   ", "dim"), (visible(file), "")] for file in spec["shadows"]]
     lines.append([("run     ", "dim"), (visible(spec["run"]), "")])
@@ -45,7 +45,7 @@ def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[Style
     lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
-        lines.append([(_fit(f"  {pad(name, size)}  {visible(_field(field))}", width), "")])
+        lines.append([(fit(f"  {pad(name, size)}  {visible(_field(field))}", width), "")])
     return lines
 
 
@@ -53,30 +53,25 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     head = f"{spec['id']} {spec.get('version', '')}".rstrip()
     yield [(visible(head), "bold")]
     if spec.get("description"):
-        yield [(_cut(visible(spec["description"]), width), "")]
-    plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _has_value(v)}
+        yield [(fit(visible(spec["description"]), width), "")]
+    shown = {k: v for k, v in spec.items() if v or v is False}  # false is a value, empty ones are none
+    plain = {k: v for k, v in shown.items() if k not in _ABOVE and not isinstance(v, dict)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
-    for name, value in plain.items():
-        yield [(f"{pad(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
+    room = width and max(10, width - size - 2)
+    texts = [(name, fit(visible(_text(value)), room)) for name, value in plain.items()]
+    yield from named_rows(texts, indent="", least=size)
     for name, value in spec.items():
         if isinstance(value, dict) and value:
             yield [(name, "bold")]
             inner = max(cells(key) for key in value)
             for key, item in value.items():
-                text = f"  {pad(key, inner)}  {_text(item)}"
-                yield [(_cut(visible(text), width), "")]
-    yield [(f"{pad('from', size)}  ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")]
-    for shadow in spec["shadows"]:
-        text = visible(f"{shadow['layer']}  {shadow['file']}")
-        yield [(f"{pad('replaces', size)}  ", "dim"), (text, "")]
+                yield [(fit(visible(f"  {pad(key, inner)}  {_text(item)}"), width), "")]
+    places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
+    rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":
         asked = spec["capability"] if kind == "bindings" else spec["id"]
-        yield [(f"{pad('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
-
-
-def _has_value(value: Any) -> bool:
-    """Whether a value is displayed: `false` and 0 are, None and empty ones are not."""
-    return value is False or bool(value)
+        rows.append(("why", f"cogcli bindings explain {asked}"))
+    yield from named_rows(rows, indent="", least=size)
 
 
 def _text(value: Any) -> str:
@@ -98,27 +93,6 @@ def _field(field: dict[str, Any]) -> str:
     if field["enum"]:
         parts.append(f"one of {', '.join(map(str, field['enum']))}")
     return "  ".join([" ".join(parts), " ".join((field["description"] or "").split())]).rstrip()
-
-
-def _cut(text: str, width: int | None, used: int = 0) -> str:
-    return text if width is None else truncate(text, max(10, width - used))
-
-
-def _fit(text: str, width: int | None) -> str:
-    return text if width is None else truncate(text, width)
-
-
-def _fit_line(line: StyledLine, width: int | None) -> StyledLine:
-    """A line that ends where the terminal does."""
-    if width is None:
-        return line
-    kept: StyledLine = []
-    for text, style in line:
-        if width <= 0:
-            break
-        kept.append((truncate(text, width), style))
-        width -= cells(text)
-    return kept
 
 
 def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:

@@ -3,41 +3,33 @@ JSON lines, CSV, Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import ListFlags
+from cogcli.cli.run_flags import TraceFlags
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.report.styled_text import StyledLine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from cogcli.cli.context import CommandContext
-    from cogcli.cli.options import ListFlags
-    from cogcli.cli.run_flags import TraceFlags
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class Column:
+class Column(NamedTuple):
     """One column: the key of a row, and how its value looks on a terminal if not simply as text."""
 
-    __slots__ = ("key", "right", "shown", "style", "title")
+    key: str
+    title: str = ""
+    """The key with spaces where it is empty."""
+    shown: Callable[[Any], str] | None = None
+    style: Callable[[Any], str] | None = None
+    right: bool = False
 
-    def __init__(
-        self,
-        key: str,
-        *,
-        title: str = "",
-        shown: Callable[[Any], str] | None = None,
-        style: Callable[[Any], str] | None = None,
-        right: bool = False,
-    ) -> None:
-        self.key = key
-        self.title = title or key.replace("_", " ")
-        self.shown = shown
-        self.style = style
-        self.right = right
+    @property
+    def heading(self) -> str:
+        """What stands above the column."""
+        return self.title or self.key.replace("_", " ")
 
 
 def show(
@@ -57,11 +49,13 @@ def show(
 
 def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[StyledLine]:
     texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
-    sizes = [max([len(column.title), *(cells(row[n]) for row in texts)]) for n, column in enumerate(columns)]
+    sizes = [
+        max([len(column.heading), *(cells(row[n]) for row in texts)]) for n, column in enumerate(columns)
+    ]
     kept = _fit(sizes, width)
     if not rows:
         return []
-    lines: list[StyledLine] = [_line([(c.title, "dim") for c in columns], columns, kept)]
+    lines: list[StyledLine] = [_line([(c.heading, "dim") for c in columns], columns, kept)]
     for row, text in zip(rows, texts, strict=True):
         styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
         lines.append(_line(list(zip(text, styles, strict=True)), columns, kept))
@@ -132,7 +126,7 @@ def _quoted(text: str) -> str:
 
 
 def _markdown(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
-    lines = [[column.title for column in columns], ["---"] * len(columns)]
+    lines = [[column.heading for column in columns], ["---"] * len(columns)]
     lines += [[visible(_plain(row.get(c.key))).replace("|", "\\|") for c in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

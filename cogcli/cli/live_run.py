@@ -9,18 +9,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import Display, display_for
-from cogcli.core.errors import OK, CogcliError
+from cogcli.cli.run_report import error_of, final_lines
+from cogcli.cli.streams import silence_stdout
+from cogcli.core.errors import CogcliError
+from cogcli.episode.log_reader import iterate_events
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import short_episode
+from cogcli.runs.results import Control, RunResult
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
-    from cogcli.runs.results import Control, RunResult
     from cogcli.runs.resume import ResumeRequest
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 class DisplayListener:
@@ -54,39 +57,6 @@ class DisplayListener:
             error.next = (f"cogcli trace {short_episode(self._episode)}",)
 
 
-class SignalHandlers:
-    """Within it a signal cancels the run, a second one without grace. On exit the earlier handlers are restored."""
-
-    def __init__(self, context: CommandContext, control: Control, display: Display) -> None:
-        self._context = context
-        self._control = control
-        self._display = display
-        self._previous: dict[int, Any] = {}
-        self._count = 0
-
-    def __enter__(self) -> None:
-        for name in self._names():
-            number = getattr(signal, name)
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._previous[number] = signal.signal(number, self._handle)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-    def _names(self) -> Iterator[str]:
-        return (name for name in (*_SIGNALS, "SIGBREAK") if hasattr(signal, name))
-
-    def _handle(self, number: int, frame: object) -> None:
-        name = signal.Signals(number).name
-        self._count += 1
-        self._control.cancel("SIGINT" if name == "SIGBREAK" else name)
-        if self._count == 1:
-            self._display.close()
-            hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
-            self._context.screen.notify(f"stopping, up to 5s for running calls{hint}\n")
-
-
 def display_of(context: CommandContext) -> Display:
     """The display of a run by the setting `progress`."""
     return display_for(context.screen, str(context.settings.value("progress")), verbose=context.verbose)
@@ -108,11 +78,28 @@ def watch_start(
 
 @contextmanager
 def _watch(context: CommandContext, listener: DisplayListener, control: Control) -> Iterator[None]:
+    """Within it a signal cancels the run, a second one without grace; then the display is closed."""
+    previous: dict[int, Any] = {}
+    seen: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        name = signal.Signals(number).name
+        seen.append(number)
+        control.cancel("SIGINT" if name == "SIGBREAK" else name)
+        if len(seen) == 1:
+            listener.display.close()
+            hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
+            context.screen.notify(f"stopping, up to 5s for running calls{hint}\n")
+
     context.screen.claim_stdout()
     try:
-        with SignalHandlers(context, control, listener.display):
-            yield
+        for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                previous[number] = signal.signal(number, handle)
+        yield
     finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         listener.display.close()
 
 
@@ -144,8 +131,6 @@ def resume_run(
 ) -> tuple[RunResult, DisplayListener]:
     """Resume a run with a display. Raises what `app.resume.resume` does."""
     from cogcli.app.resume import resume
-    from cogcli.episode.log_reader import iterate_events
-    from cogcli.runs.results import Control
 
     control, listener = Control(), DisplayListener(display_of(context))
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
@@ -167,8 +152,6 @@ def report_result(
 
     `after` is called between the two.
     """
-    from cogcli.cli.run_report import error_of, final_lines
-
     context.own.update(
         {
             "status": result.status,
@@ -182,19 +165,12 @@ def report_result(
     )
     context.error = error_of(result, context.again)
     if answer and not context.json and result.status in ("ok", "partial") and result.outputs is not None:
-        _write_outputs(context, dumps(result.outputs, indent=True) + "\n", keep=result.exit_code != OK)
+        try:
+            context.screen.answer(dumps(result.outputs, indent=True) + "\n")
+        except BrokenPipeError:  # its reader has left: exit code and last lines are as without it
+            silence_stdout()
+            context.screen.out.file = None
     if after:
         after(result)
     for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief):
         context.screen.notify_line(line)
-
-
-def _write_outputs(context: CommandContext, text: str, *, keep: bool) -> None:
-    """Write the outputs. A reader that closed the pipe changes neither exit code nor last lines of a run."""
-    from cogcli.cli.streams import silence_stdout
-
-    try:
-        context.screen.answer(text)
-    except BrokenPipeError:
-        silence_stdout()
-        context.screen.out.file = None

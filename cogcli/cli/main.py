@@ -12,9 +12,11 @@ from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from cogcli.cli.command import Call
     from cogcli.cli.context import CommandContext
+    from cogcli.cli.options import Call
+    from cogcli.core.problems import Problem
 
 
 def run(argv: list[str]) -> int:
@@ -31,7 +33,7 @@ def run(argv: list[str]) -> int:
         silence_stdout()
         return ABORTED["SIGINT"]
     except CogcliError as error:  # the answer itself could not be written
-        return _fail(Screen(os.environ), "", error, argv=argv)
+        return report_error(Screen(os.environ), "", error, argv=argv)
 
 
 def _run(argv: list[str]) -> int:
@@ -53,7 +55,7 @@ def _run(argv: list[str]) -> int:
         call = parser.parse()
     except CogcliError as error:
         screen = Screen(os.environ, json=json)
-        return _fail(screen, parser.command, error, argv=argv, debug="--debug" in flags)
+        return report_error(screen, parser.command, error, argv=argv, debug="--debug" in flags)
     except Exception as error:  # out of the import of a command
         screen = Screen(os.environ, json=json)
         return _report_crash(screen, parser.command, error, debug="--debug" in flags, context=None)
@@ -61,18 +63,17 @@ def _run(argv: list[str]) -> int:
     if call.action is None:
         from cogcli.cli.command_help import text_of
 
-        screen.answer(_help_envelope(text_of(call)) if json else text_of(call))
+        text = text_of(call)
+        if json:
+            from cogcli.cli.envelope import envelope
+
+            text = envelope("help", OK, own={"explanation": text})
+        screen.answer(text)
         return OK
     try:
         return _execute(call, call.action, screen)
     finally:
         screen.close()
-
-
-def _help_envelope(text: str) -> str:
-    from cogcli.cli.envelope import envelope
-
-    return envelope("help", OK, own={"explanation": text})
 
 
 def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
@@ -88,12 +89,12 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
         _require_registries(call.flags.registry)
         code = action(context)
     except CogcliError as error:
-        return _fail(screen, name, error, argv=call.argv, debug=debug, context=context)
+        return report_error(screen, name, error, argv=call.argv, debug=debug, context=context)
     except (KeyboardInterrupt, BrokenPipeError, SystemExit):
         raise
     except BaseException as error:
         if refusal := _resource_error(error):
-            return _fail(screen, name, refusal, argv=call.argv, debug=debug, context=context)
+            return report_error(screen, name, refusal, argv=call.argv, debug=debug, context=context)
         return _report_crash(screen, name, error, debug=debug, context=context)
     if screen.json:
         from cogcli.cli.envelope import envelope
@@ -149,18 +150,38 @@ def _write_envelope(screen: Screen, code: int, text: str) -> None:
             raise
 
 
-def _fail(
+def report_error(
     screen: Screen, command: str, error: CogcliError, *, argv: list[str], debug: bool = False,
     context: CommandContext | None = None,
 ) -> int:  # fmt: skip
     """Write an expected error to stderr, with `--json` also the envelope to stdout; returns its exit code."""
-    from cogcli.cli.error_output import report_error
-    from cogcli.cli.next_step import next_steps
+    from cogcli.cli.envelope import envelope, error_object
+    from cogcli.cli.render_error import error_lines, next_lines, next_steps, problems_lines
 
     if debug:
         _print_traceback(screen, error)
     error.next = tuple(next_steps(error, command, argv, context.again if context else ""))
-    return report_error(screen, command, error, context)
+    problems: list[Problem] = list(getattr(error, "problems", ()))
+    base, width = context.base if context else "", screen.err.width
+    first = error_object(error)
+    lines = error_lines(first, base=base, width=width) + next_lines(error.next)
+    for line in problems_lines(problems, error.next, base, width) if problems else lines:
+        screen.notify_line(line)
+    if screen.json:
+        own: dict[str, Any] = dict(context.own) if context else {}
+        own.pop("status", None)  # of the finished run; the status of the envelope is that of the error
+        warnings = context.warnings if context else []
+        if problems:
+            own["problems"] = [problem.to_payload() for problem in problems]
+            names = ("code", "message", "file", "line", "column", "hint")
+            first |= {n: value for n in names if (value := getattr(problems[0], n)) or n == "hint"}
+        try:
+            screen.answer(envelope(command, error.exit_code, error=first, warnings=warnings, own=own))
+        except BrokenPipeError:
+            silence_stdout()
+        except CogcliError:  # a full disk: the error stands on stderr
+            pass
+    return error.exit_code
 
 
 def _report_crash(

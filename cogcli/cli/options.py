@@ -1,12 +1,13 @@
-"""Flags and arguments: how one is declared, and those that several commands have, each declared once
+"""Commands, flags and arguments: how one is declared, and those that several commands have, each declared once
 (docs/reference/command-line.md#flags).
 
 typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from inspect import get_annotations
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -21,7 +22,7 @@ PROGRESS = ("auto", "live", "lines", "json", "none")
 LIST_FORMATS = ("text", "jsonl", "tsv", "csv", "md")
 
 Completes = str | tuple[str, ...]
-"""What completion offers for a value: these words, or what `cli/completion.py` finds under that name."""
+"""What completion offers for a value: these words, or what `cli/completion_values.py` finds under that name."""
 
 
 def argument(metavar: str, completes: Completes = ()) -> Any:
@@ -39,10 +40,22 @@ def switch(*names: str, help: str, panel: str = OPTIONS) -> Any:
 
 
 def text(
-    name: str, metavar: str, help: str, panel: str = OPTIONS, *, default: str = "", completes: Completes = ()
-) -> Any:
-    """A flag with a text; with `list[str]` a repeatable one. `default` is what help shows."""
-    return _option(name, metavar, help, panel, default, None, completes)
+    name: str, metavar: str, help: str, panel: str = OPTIONS, *, default: str = "", completes: Completes = (),
+    parse: Callable[[Any], Any] | None = None,
+) -> Any:  # fmt: skip
+    """A flag with a text, or what `parse` makes of it; with `list[str]` a repeatable one. `default` is what help
+    shows."""
+    info = typer.Option(
+        None,
+        name,
+        metavar=metavar,
+        help=help,
+        rich_help_panel=panel,
+        show_default=default or False,
+        parser=parse,
+    )
+    info.completes = completes
+    return info
 
 
 def choice(
@@ -64,7 +77,7 @@ def choice(
             )
         return raw
 
-    return _option(name, metavar, help or ", ".join(words), panel, default, parse, words)
+    return text(name, metavar, help or ", ".join(words), panel, default=default, completes=words, parse=parse)
 
 
 def integer(
@@ -83,58 +96,33 @@ def integer(
         if isinstance(raw, int):  # the default
             return raw
         expected = f"a whole number from {least:,} to {most:,}"
-        value = _number(name, raw, int, expected)
-        if not least <= value <= most:
-            raise _no_number(name, raw, expected)
-        return int(value)
+        return int(_number(name, raw, int, lambda value: least <= value <= most, expected))
 
-    return _option(name, metavar, help, panel, default, parse)
+    return text(name, metavar, help, panel, default=default, parse=parse)
 
 
 def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> Any:
     """A flag with a number of seconds, more than none and at most a year."""
 
     def parse(raw: str) -> float:
-        expected = f"a number above 0 to {_YEAR:,}"
-        value = _number(name, raw, float, expected)
-        if not 0 < value <= _YEAR:
-            raise _no_number(name, raw, expected)
-        return float(value)
+        return float(
+            _number(name, raw, float, lambda value: 0 < value <= _YEAR, f"a number above 0 to {_YEAR:,}")
+        )
 
-    return _option(name, "S", help, panel, default, parse)
+    return text(name, "S", help, panel, default=default, parse=parse)
 
 
 _YEAR = 31_536_000
 
 
-def _number(name: str, raw: str, read: Callable[[str], float], expected: str) -> float:
+def _number(
+    name: str, raw: str, read: Callable[[str], float], fits: Callable[[float], bool], expected: str
+) -> float:
     if raw.isascii() and "_" not in raw and len(raw) <= 40:
-        try:
-            return read(raw)
-        except ValueError:
-            pass
-    raise _no_number(name, raw, expected)
-
-
-def _no_number(name: str, raw: str, expected: str) -> UsageError:
-    return UsageError("usage.value", f"`{name}`: found `{raw[:40]}`, expected {expected}")
-
-
-def _option(
-    name: str, metavar: str, help: str, panel: str, default: str,
-    parse: Callable[[Any], Any] | None, completes: Completes = (),
-) -> Any:  # fmt: skip
-    info = typer.Option(
-        None,
-        name,
-        metavar=metavar,
-        help=help,
-        rich_help_panel=panel,
-        show_default=default or False,
-        parser=parse,
-    )
-    info.completes = completes
-    return info
+        with suppress(ValueError):
+            if fits(value := read(raw)):
+                return value
+    raise UsageError("usage.value", f"`{name}`: found `{raw[:40]}`, expected {expected}")
 
 
 class Flags:
@@ -224,3 +212,47 @@ class SpecFilter(Flags):
     domain: str | None = text("--domain", "WORD", "only of this domain")
     channel: str | None = text("--channel", "WORD", "only of this channel")
     usable: bool = switch("--usable", help="only what can be called or run here")
+
+
+Examples = tuple[tuple[str, str], ...]
+"""Command lines with what they are for."""
+
+
+class Call(NamedTuple):
+    """What a command line asks for: an action, which takes a CommandContext; where it is None, a text.
+
+    `given` holds the flags that were typed, by the names of parameters and settings.
+    """
+
+    argv: list[str]
+    command: str = ""
+    flags: GlobalFlags = GlobalFlags()
+    given: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    action: Callable[[Any], int] | None = None
+
+
+class Command(NamedTuple):
+    """A command: its function takes a CommandContext and the parsed values, and returns the exit code.
+
+    `examples` may depend on the name under which the command is called. `most` bounds the words of a list.
+    """
+
+    function: Callable[..., int]
+    examples: Examples | Callable[[str], Examples]
+    exits: tuple[int, ...]
+    most: int
+
+    def examples_of(self, name: str) -> Examples:
+        """The examples of the command under this name."""
+        return self.examples(name) if callable(self.examples) else self.examples
+
+
+def command(
+    *, examples: Examples | Callable[[str], Examples], exits: tuple[int, ...] = (0, 2), most: int = 100_000
+) -> Callable[[Callable[..., int]], Command]:
+    """Declare a function as a command. Its annotated parameters are arguments and flags (`cli/options.py`)."""
+
+    def declare(function: Callable[..., int]) -> Command:
+        return Command(function, examples, exits, most)
+
+    return declare

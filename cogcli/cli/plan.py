@@ -8,10 +8,9 @@ from typing import Any
 from cogcli.app.plan_skill import plan_given
 from cogcli.cli.context import CommandContext
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, pad, truncate, visible
-from cogcli.report.glyphs import Glyphs
+from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import Glyphs, StyledLine, fit
 from cogcli.runs.given_inputs import GivenRun
 
 PlanRow = tuple[str, ...]
@@ -23,8 +22,7 @@ def show_plan(context: CommandContext, given: GivenRun) -> int:
 
     def write(plan: dict[str, Any]) -> None:
         context.own["plan"] = plan
-        if not context.json:
-            context.screen.answer_lines(_lines(context, plan))
+        context.answer(_lines(context, plan))
 
     context.warnings += [warning.to_payload() for warning in plan_given(context.settings, given, write)]
     return OK
@@ -36,7 +34,7 @@ def _lines(context: CommandContext, plan: dict[str, Any]) -> list[StyledLine]:
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
     lines: list[StyledLine] = [[(head, "bold")]]
     texts = _align(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
-    lines += [[(text if out.width is None else truncate(text, out.width), "")] for text in texts]
+    lines += [[(fit(text, out.width), "")] for text in texts]
     return lines + _needs(plan["needs"], out.glyphs, out.width)
 
 
@@ -61,7 +59,8 @@ def _rows(
             yield number, indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together)
             number = " "
         for step in together:
-            yield (number, indent + visible(step["id"]), *_target_cells(step), _reads(step))
+            reads = visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""
+            yield (number, indent + visible(step["id"]), *_target_cells(step), reads)
             for target in step.get("targets") or (step,):
                 if target is not step:
                     yield (" ", f"{indent}  {visible(target['name'])}", *_target_cells(target), "")
@@ -74,10 +73,6 @@ def _rows(
 
 def _target_cells(entry: dict[str, Any]) -> tuple[str, str]:
     return visible(entry["uses"]), visible(entry.get("tool") or "")
-
-
-def _reads(step: dict[str, Any]) -> str:
-    return visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""
 
 
 def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[StyledLine]:

@@ -6,40 +6,37 @@ A display gets events one by one in the coordinator's thread; what it raises is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
+from cogcli.cli.streams import Screen
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.events.envelope import Event, mask_payload, to_json
-from cogcli.report.glyphs import style_of
-from cogcli.report.humanize import duration, short_trace
+from cogcli.report.humanize import count_of, duration, short_trace
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine, style_of
 from cogcli.report.table import EventLines
 from cogcli.report.tree import skip_reason
-
-if TYPE_CHECKING:
-    from cogcli.cli.streams import Screen
 
 _ENDED = ("done", "failed", "skipped", "vetoed")
 
 
-class Display(Protocol):
-    """Displays the events of a run. A `brief` one writes the outcome itself: only errors follow it."""
+class Display:
+    """Displays the events of a run; this one nothing. A `brief` one writes the outcome: only errors follow it."""
 
-    brief: bool
+    brief = False
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
 
     def __call__(self, event: Event) -> None:
         """Display one event."""
-        ...
 
     def recall(self, events: Iterable[Event]) -> None:
         """Take the events before a resume, without displaying them."""
-        ...
 
     def close(self) -> None:
         """End the display; a second call does nothing."""
-        ...
 
 
 def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
@@ -54,28 +51,10 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
         )
     if word == "live" and screen.err.tty:
         return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
-    return {"lines": EventStream, "json": JsonLines, "none": Silent}.get(word, EventStream)(screen)
+    return {"lines": EventStream, "json": JsonLines, "none": Display}.get(word, EventStream)(screen)
 
 
-class Silent:
-    """Displays nothing."""
-
-    brief = False
-
-    def __init__(self, screen: Screen) -> None:
-        self.screen = screen
-
-    def __call__(self, event: Event) -> None:
-        return None
-
-    def recall(self, events: Iterable[Event]) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-
-class EventStream(Silent):
+class EventStream(Display):
     """Writes one line per event, of any width."""
 
     brief = True
@@ -107,7 +86,7 @@ class MaskedJson:
         return dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor)))) + "\n"
 
 
-class JsonLines(Silent):
+class JsonLines(Display):
     """Writes the events as JSON lines: structured logs with a trace id."""
 
     brief = True
@@ -120,7 +99,7 @@ class JsonLines(Silent):
         self.screen.notify(self._logged.line(event))
 
 
-class Static(Silent):
+class Static(Display):
     """Writes a head line, and a line per root step when it ends: for terminals without cursor control."""
 
     def __init__(self, screen: Screen) -> None:
@@ -150,9 +129,8 @@ class Static(Silent):
 
     def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
-        count = len(root.own)
         dot = f" {self.screen.err.glyphs.dot} "
-        words = [f"{root.skill} {root.version}".strip(), f"{count} step{'s' if count != 1 else ''}"]
+        words = [f"{root.skill} {root.version}".strip(), count_of(len(root.own), "step")]
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
@@ -171,18 +149,11 @@ class Static(Silent):
         ]
         if uses >= 8:
             line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
+        tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
+        note = skip_reason(root, step) if step.status == "skipped" else f"{step.tool}  {tokens}"
         used = sum(cells(text) for text, _ in line)
-        line.append(
-            (truncate(f"  {duration(step.ms):>6}  {visible(_note(root, step))}".rstrip(), width - used), "")
-        )
-        return line
-
-
-def _note(root: RunView, step: StepView) -> str:
-    if step.status == "skipped":
-        return skip_reason(root, step)
-    tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
-    return f"{step.tool}  {tokens}".rstrip()
+        text = f"  {duration(step.ms):>6}  {visible(note.rstrip())}".rstrip()
+        return [*line, (truncate(text, width - used), "")]
 
 
 class Animated(Static):
@@ -219,18 +190,10 @@ class Animated(Static):
             return Text("")
         height = max(3, (self._live.console.size.height if self._live else 24) - 4)
         steps = root.own
-        if len(steps) > height:
-            return Text("\n").join([*self._running(steps, root, height), self._count(root, steps)])
-        return Text("\n").join([self._text(root, step) for step in steps])
-
-    def _running(self, steps: list[StepView], root: RunView, height: int) -> list[Any]:
-        running = [step for step in steps if step.status == "running"]
-        return [self._text(root, step) for step in running[: height - 1]]
-
-    def _count(self, root: RunView, steps: list[StepView]) -> Any:
-        from rich.text import Text
-
-        return Text(f"  {root.count('done')} of {len(steps)} done")
+        if len(steps) <= height:
+            return Text("\n").join(self._text(root, step) for step in steps)
+        running = [self._text(root, step) for step in steps if step.status == "running"][: height - 1]
+        return Text("\n").join([*running, Text(f"  {root.count('done')} of {len(steps)} done")])
 
     def _text(self, root: RunView, step: StepView) -> Any:
         from rich.text import Text

@@ -1,12 +1,14 @@
-"""Questions at a terminal (docs/reference/command-line.md#prompts)."""
+"""Standard input: questions at a terminal (docs/reference/command-line.md#prompts), and all of it, read only where `-`
+asks for it (docs/reference/command-line.md#stdin)."""
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
+from cogcli.cli.context import CommandContext
+from cogcli.cli.streams import Screen
+from cogcli.core.errors import UsageError
+from cogcli.report.styled_text import ASCII
 
 
 def can_ask(context: CommandContext) -> bool:
@@ -20,13 +22,14 @@ def can_ask(context: CommandContext) -> bool:
         return False
 
 
-def confirm(context: CommandContext, question: str) -> bool:
-    """Ask a yes-no question. True for `y` and `yes`; Enter, Ctrl-D and everything else is no."""
-    context.screen.notify(terminal_safe(context, f"{question} [y/N] › "))
+def ask(context: CommandContext, question: str) -> str | None:
+    """The line typed after a question, stripped, in lower case; None at the end of input."""
+    context.screen.notify(terminal_safe(context, f"{question} › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         context.screen.notify("\n")
-    return answer.strip().lower() in ("y", "yes")
+        return None
+    return answer.strip().lower()
 
 
 _PLAIN = {0x203A: ">", 0x2026: "..."}
@@ -34,6 +37,13 @@ _PLAIN = {0x203A: ">", 0x2026: "..."}
 
 def terminal_safe(context: CommandContext, text: str) -> str:
     """The text with its non-ASCII signs replaced, where the terminal cannot show them."""
-    from cogcli.report.glyphs import ASCII
-
     return text.translate(_PLAIN) if context.screen.err.glyphs is ASCII else text
+
+
+def read_stdin(screen: Screen, limit: int) -> bytes:
+    """All of stdin, at most `limit` + 1 bytes. At a terminal a message says how to end. Raises UsageError."""
+    if sys.stdin is None:
+        raise UsageError("input.empty", "stdin is closed")
+    if sys.stdin.isatty() and not screen.quiet:
+        screen.notify("reading from the terminal; end with Ctrl-D\n")
+    return sys.stdin.buffer.read(limit + 1)

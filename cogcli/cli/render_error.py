@@ -1,52 +1,69 @@
-"""Errors and problems as text lines: code, sentence, place, expected and found, next
+"""Errors and problems as text lines: code, sentence, place, expected and found, next commands
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 
-from cogcli.core.errors import CogcliError, RuntimeErrorBase
-from cogcli.core.terminal_text import visible
-from cogcli.report.styled_text import StyledLine
+import re
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from cogcli.core.errors import CogcliError
+from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import StyledLine, named_rows
+
 if TYPE_CHECKING:
     from cogcli.cli.code_frame import Sources
-    from cogcli.core.problems import Problem
 
 _SECRETIVE = ("secret.literal", "service.url")
 """Problems about what must not stand in a file: only their place is shown."""
 _WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "warning")}
 
+_LOOK = {
+    "skill.not-found": "cogcli skills ls",
+    "input.file": "cogcli help inputs",
+    "input.json": "cogcli help inputs",
+    "input.encoding": "cogcli help inputs",
+    "input.empty": "cogcli help inputs",
+    "usage.flag": "cogcli {command} --help",
+    "usage.value": "cogcli {command} --help",
+    "env.runs-dir": "cogcli doctor",
+    "config.key": "cogcli config show --origin",
+    "path.absent": "",
+}
+"""By code; every other error has its page. An absent path has said all there is."""
 
-def error_lines(error: CogcliError, *, base: str = "", width: int | None = None) -> list[StyledLine]:
-    """The five parts of an error, as lines for stderr."""
-    message, hint = visible(error.message), error.hint
-    rows = [*_places(error), ("expected", visible(error.expected)), ("found", visible(error.found))]
+
+def error_lines(
+    error: dict[str, Any], *, base: str = "", width: int | None = None, verbose: bool = False
+) -> list[StyledLine]:
+    """An error of the envelope as lines for stderr, all but its next commands; with `verbose` each cause, too."""
+    message, hint = visible(str(error["message"])), str(error.get("hint") or "")
+    chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
+    rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
+    for name in ("expected", "found", "reply"):
+        value = error.get(name)
+        text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+        rows.append((name, text))
     rows = [(name, text) for name, text in rows if text]
-    if hint.startswith("did you mean") and not rows and not error.file:
+    if hint.startswith("did you mean") and not rows and not error.get("file"):
         message, hint = f"{message}; {visible(hint)}", ""
-    lines: list[StyledLine] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
-    if error.file:
+    lines: list[StyledLine] = [[(f"error[{error['code']}]", "error"), (f": {message}", "bold")]]
+    if error.get("file"):
         from cogcli.cli.code_frame import frame
 
-        lines += frame(error.file, error.line, error.column, base=base, width=width)
-    rows += [(name, visible(text)) for name, text in help_rows(hint)]
-    size = max((len(name) for name, _ in rows), default=0)
-    lines += [[(f"  {name:<{size}}  ", "dim"), (text, "")] for name, text in rows]
-    return lines + next_lines(error.next)
+        place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
+        missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
+        lines += frame(*place, base=base, width=width, said=missing)
+    rows += help_rows(hint)
+    rows += [("cause", str(cause)) for cause in error.get("causes") or ()] if verbose else []
+    return lines + named_rows(rows)
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
     """A line per command, the first with `next:` in front."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
     return [[(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)]
-
-
-def _places(error: CogcliError) -> list[tuple[str, str]]:
-    if not isinstance(error, RuntimeErrorBase):
-        return []
-    chain = (error.step_id, error.capability_id, error.binding_id, error.service_id)
-    words = " → ".join([visible(name) for name in chain if name])
-    return [("step" if error.step_id else "call", words)] if words else []
 
 
 def problem_lines(
@@ -64,9 +81,9 @@ def problem_lines(
 
         framed = frame(*place, base=base, width=width, sources=sources)
         lines += framed[:1] if _is_secretive(problem) else framed
-    for number, text in enumerate(_lines_of(problem.hint)):
-        sign, name = ("     ", "      ") if number else ("   = ", "help: ")
-        lines.append([(sign, "dim"), (f"{name}{visible(text)}", "")])
+    for name, text in help_rows(problem.hint):
+        sign, head = ("   = ", "help: ") if name else ("     ", "      ")
+        lines.append([(sign, "dim"), (f"{head}{visible(text)}", "")])
     return lines
 
 
@@ -78,8 +95,64 @@ def _is_secretive(problem: Problem) -> bool:
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
     """The lines of a hint, the first one named."""
-    return [("" if number else "help", text) for number, text in enumerate(_lines_of(hint))]
+    return [("" if number else "help", text) for number, text in enumerate(hint.split("\n") if hint else ())]
 
 
-def _lines_of(hint: str) -> list[str]:
-    return hint.split("\n") if hint else []
+def problems_lines(
+    problems: list[Problem], next: tuple[str, ...], base: str, width: int | None
+) -> list[StyledLine]:
+    """The problems that keep a command from starting, how many errors they are, and the next commands."""
+    lines: list[StyledLine] = []
+    for problem in problems:
+        lines += [*problem_lines(problem, base=base, width=width), [("", "")]]
+    errors = count_of(sum(problem.severity != "W" for problem in problems), "error")
+    return [*lines, [(f"{errors}; nothing ran, nothing was written", "")], *next_lines(next)]
+
+
+def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
+    """The corrected command, else the commands that the error names, else a command that shows more.
+
+    `again` holds the flags for the same episodes and specs.
+    """
+    fixed = _corrected(error, argv)
+    if not fixed and not error.next:
+        look = _LOOK.get(error.code, f"cogcli explain {error.code}")
+        return [redirect_command(" ".join(look.format(command=command).split()), again)] if look else []
+    return [*([fixed] if fixed else []), *(redirect_command(text, again) for text in error.next)]
+
+
+def redirect_command(command: str, again: str) -> str:
+    """The command with the flags `again` added, where it reads episodes or specs."""
+    tool, _, rest = command.partition(" ")
+    if (
+        tool != "cogcli"
+        or rest.startswith(("help", "explain"))
+        or rest.endswith("--help")
+        or again in command
+    ):
+        return command
+    return f"{command}{again}"
+
+
+def _corrected(error: CogcliError, argv: list[str]) -> str:
+    """The typed command with the wrong word replaced; empty where that is ambiguous or a secret may be in it."""
+    from shlex import join
+
+    from cogcli.cli.typer_app import parse
+    from cogcli.core.redact import names_secret
+
+    meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
+    if meant is None or not typed:
+        return ""
+    places = [n for n, word in enumerate(argv) if typed[-1] in word.split("=", 1)]
+    secret = any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word)
+    if len(places) != 1 or secret:
+        return ""
+    (place,) = places
+    word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
+    fixed = [*argv[:place], word, *argv[place + 1 :]]
+    try:
+        parse(fixed)
+    except CogcliError:
+        return ""
+    return join(["cogcli", *fixed])

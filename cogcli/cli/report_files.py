@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from cogcli.app.checks.reports import RENDERERS
@@ -75,11 +76,8 @@ def _write_file(path: str, text: str) -> None:
 
 def _append_summary(path: str, report: CheckReport, most: int | None) -> None:
     """Append a table to a file. One that cannot be written is no error of the check."""
-    try:
-        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(markdown(report, limit=most))
-    except OSError:
-        return
+    with suppress(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(markdown(report, limit=most))
 
 
 def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:

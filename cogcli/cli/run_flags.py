@@ -18,11 +18,13 @@ from cogcli.cli.options import (
     switch,
     text,
 )  # fmt: skip
+from cogcli.core.terminal_text import LONGEST_SHOWN
 
 DURABILITIES = ("process", "power", "none")
 PROFILES = ("experimental", "standard", "strict")
 LEVELS = ("sandbox", "standard", "elevated", "privileged")
-TRACE_FORMATS = (*LIST_FORMATS, "mermaid", "dot", "otlp", "chrome")
+LISTED, DRAWN, EXPORTED = ("tsv", "csv", "md"), ("mermaid", "dot"), ("otlp", "chrome")
+TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
 VIEWS = ("tree", "timeline", "table", "lineage", "events")
 
 
@@ -108,3 +110,8 @@ class TraceFlags(Flags):
     )
     format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
     header: Header
+
+    @property
+    def most_bytes(self) -> int | None:
+        """How many bytes of one value are written; None (all) in a file."""
+        return None if self.o is not None else LONGEST_SHOWN

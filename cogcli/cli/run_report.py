@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cogcli.cli.code_frame import frame
-from cogcli.cli.render_error import help_rows, next_lines
+from cogcli.cli.context import CommandContext
+from cogcli.cli.render_error import error_lines, next_lines
 from cogcli.core.terminal_text import visible
-from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, short_episode
-from cogcli.report.styled_text import StyledLine
-
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
-    from cogcli.runs.results import RunResult
+from cogcli.report.styled_text import StyledLine, style_of
+from cogcli.runs.results import RunResult
 
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
@@ -58,7 +54,9 @@ def final_lines(
     screen = context.screen
     failed = result.status != "aborted"
     error = error_of(result, context.again, here=screen.err.tty and not screen.ci) if failed else None
-    lines = _error_lines(error, context) if error else []
+    lines = []
+    if error:
+        lines = error_lines(error, base=context.base, width=screen.err.width, verbose=context.verbose)
     if brief or screen.quiet:
         return lines + (next_lines(error["next"]) if error else [])
     gap: list[StyledLine] = [[("", "")]] if error else []
@@ -85,28 +83,3 @@ def _outcome(context: CommandContext, result: RunResult, wall_ms: int | None) ->
         counts = [f"{result.counts[word]} {word}" for word in _COUNTED if result.counts.get(word)]
         parts.append(dot + ", ".join(counts) if counts else "")
     return [(result.status, style_of(result.status)), ("".join(parts), "")]
-
-
-def _error_lines(error: dict[str, Any], context: CommandContext) -> list[StyledLine]:
-    lines: list[StyledLine] = [
-        [(f"error[{error['code']}]", "error"), (f": {visible(str(error['message']))}", "bold")]
-    ]
-    if error.get("file"):
-        place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
-        missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
-        lines += frame(*place, base=context.base, width=context.screen.err.width, said=missing)
-    chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
-    rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
-    rows += [(name, _text(error.get(name))) for name in ("expected", "found", "reply")]
-    rows += help_rows(str(error.get("hint") or ""))
-    if context.verbose:
-        rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
-    rows = [(name, visible(text)) for name, text in rows if text]
-    size = max((len(name) for name, _ in rows), default=0)
-    return lines + [[(f"  {name:<{size}}  ", "dim"), (text, "")] for name, text in rows]
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

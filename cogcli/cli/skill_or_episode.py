@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cogcli.cli.context import CommandContext
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
 
 def is_skill(context: CommandContext, word: str) -> bool:

@@ -15,8 +15,7 @@ from contextlib import suppress
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.system_text import parse_whole_number
 from cogcli.core.terminal_text import visible_block
-from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
-from cogcli.report.styled_text import StyledLine, coloured_text, plain_text
+from cogcli.report.styled_text import ASCII, UNICODE, Glyphs, StyledLine, coloured_text, plain_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

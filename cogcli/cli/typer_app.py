@@ -22,8 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
-from cogcli.cli.command import Call, Command
-from cogcli.cli.options import Completes, Flags, GlobalFlags, absent, unwrap
+from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.system_text import require_argument

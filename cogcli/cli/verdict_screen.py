@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from cogcli.cli.streams import OutputStream
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.protocols.exchange import Check, Frame
-from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import count_of, duration
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine, fit, style_of
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
@@ -29,7 +28,7 @@ def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
         (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
         (f"{name}  ", ""),
         (
-            said if out.width is None else truncate(said, out.width - used),
+            fit(said, out.width, used),
             "dim" if verdict.status == SKIPPED else "",
         ),
     ]

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.protocols import PROTOCOLS
-from cogcli.report.payload_values import is_count, json_text, microseconds_of, some
+from cogcli.report.trace_spans import is_count, json_text, microseconds_of, some
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
 _URL: Final = re.compile(r"https?://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]*)(?::([0-9]{1,5}))?(/[^?#]*)?")

@@ -6,20 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import equal, object_of
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.events.envelope import Event
-from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import duration
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import Glyphs, StyledLine, fit
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
-_ABSENT: Final = object()
 _EXCERPT: Final = 18
 
 
@@ -89,15 +87,20 @@ def compare(before: Side, after: Side) -> EpisodeDiff:
 
 
 def _named(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
+    return _by_name(before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b))
+
+
+def _by_name(
+    before: dict[str, Any], after: dict[str, Any], both: Callable[[str, Any, Any], DiffLine]
+) -> list[DiffLine]:
+    """A line per name: what `both` makes of two values, or that one of them is not there."""
     changes = []
     for name in dict.fromkeys([*before, *after]):
-        one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
-        if one is _ABSENT:
-            changes.append(DiffLine(NEW, name, None, other))
-        elif other is _ABSENT:
-            changes.append(DiffLine(GONE, name, one, None))
+        if name in before and name in after:
+            changes.append(both(name, before[name], after[name]))
         else:
-            changes.append(DiffLine(SAME if equal(one, other) else CHANGED, name, one, other))
+            how = GONE if name in before else NEW
+            changes.append(DiffLine(how, name, before.get(name), after.get(name)))
     return changes
 
 
@@ -110,15 +113,8 @@ def _bindings(*runs: RunView) -> list[dict[str, str]]:
 
 def _steps(before: RunView, after: RunView) -> list[DiffLine]:
     one, other = ({step.id: step for step in run.own} for run in (before, after))
-    changes = []
-    for id in dict.fromkeys([*one, *other]):
-        if id not in one:
-            changes.append(DiffLine(NEW, id, None, other[id].status))
-        elif id not in other:
-            changes.append(DiffLine(GONE, id, one[id].status, None))
-        else:
-            changes.append(_step(one[id], other[id]))
-    return changes
+    was, now = ({id: step.status for id, step in steps.items()} for steps in (one, other))
+    return _by_name(was, now, lambda id, *_: _step(one[id], other[id]))
 
 
 def _step(one: StepView, other: StepView) -> DiffLine:
@@ -140,8 +136,14 @@ def _step(one: StepView, other: StepView) -> DiffLine:
 def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
     """The comparison for programs; of each area what differs."""
     before, after = difference.before, difference.after
+    words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
     changes = {
-        area: [_change_object(change) for change in found if change.how != SAME]
+        area: [
+            {"name": c.name, "change": words[c.how], "before": c.before, "after": c.after}
+            | ({"what": c.what} if c.what else {})
+            for c in found
+            if c.how != SAME
+        ]
         for area, found in difference.areas.items()
     }
     return {
@@ -154,15 +156,9 @@ def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
     }
 
 
-def _change_object(change: DiffLine) -> dict[str, Any]:
-    word = {CHANGED: "changed", GONE: "removed", NEW: "added"}[change.how]
-    body = {"name": change.name, "change": word, "before": change.before, "after": change.after}
-    return body | ({"what": change.what} if change.what else {})
-
-
 def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """What went from where to where, then a line per area that has differences; of the steps all."""
-    found: list[StyledLine] = [[(_fit(_head(difference, glyphs), width), "bold")]]
+    found: list[StyledLine] = [[(fit(_head(difference, glyphs), width), "bold")]]
     for area, changes in difference.areas.items():
         shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
         if area == "bindings":
@@ -191,11 +187,7 @@ def _pair(one: str, other: str, glyphs: Glyphs) -> str:
 
 def _row(area: str, words: list[str], width: int | None) -> StyledLine:
     text = visible("   ".join(words))
-    return [(f"  {area:<8}  ", "dim"), (_fit(text, None if width is None else width - 12), "")]
-
-
-def _fit(text: str, width: int | None) -> str:
-    return text if width is None else truncate(text, width)
+    return [(f"  {area:<8}  ", "dim"), (fit(text, width, 12), "")]
 
 
 def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None) -> list[str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from cogcli.core.problems import Problem
@@ -26,24 +25,12 @@ def github(report: CheckReport) -> str:
 
 
 def _annotation(word: str, problem: Problem, end: int) -> str:
-    properties = ",".join(f"{name}={_property(value)}" for name, value in _properties(problem, end))
-    return f"::{word} {properties}::{_data(problem.summary_line)}"
+    named = {"title": f"cogcli ({problem.code})", "file": problem.file, "line": problem.line or "",
+             "col": problem.column if problem.line else "", "endColumn": end or ""}  # fmt: skip
+    texts = {name: _escaped(str(value)) for name, value in named.items() if value != ""}
+    properties = (f"{name}={text.replace(':', '%3A').replace(',', '%2C')}" for name, text in texts.items())
+    return f"::{word} {','.join(properties)}::{_escaped(problem.summary_line)}"
 
 
-def _properties(problem: Problem, end: int) -> Iterator[tuple[str, str]]:
-    yield "title", f"cogcli ({problem.code})"
-    if problem.file:
-        yield "file", problem.file
-    if problem.line:
-        yield "line", str(problem.line)
-        yield "col", str(problem.column)
-    if end:
-        yield "endColumn", str(end)
-
-
-def _data(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, pad, truncate, visible
-from cogcli.report.glyphs import Glyphs, style_of
+from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import Glyphs, StyledLine, fit, style_of
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 
@@ -55,12 +54,12 @@ def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledL
     name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
     sign = max((cells(glyphs.sign(node.status)) for node in graph.nodes if node.status), default=0)
     head = f"{visible(graph.title)} {glyphs.dot} {count_of(len(graph.nodes), 'step')}"
-    lines: list[StyledLine] = [[(head if width is None else truncate(head, width), "bold")]]
+    lines: list[StyledLine] = [[(fit(head, width), "bold")]]
     for node, one, other in zip(graph.nodes, names, uses, strict=True):
         lead = f"{pad(glyphs.sign(node.status), sign)} " if node.status else ""
         after = f"after {', '.join(map(visible, node.after))}" if node.after else ""
         rest = f"{pad(one, name)}  {pad(other, use)}  {after}".rstrip()
-        shown = rest if width is None else truncate(rest, max(1, width - 2 - cells(lead)))
+        shown = fit(rest, width, 2 + cells(lead))
         lines.append([("  ", ""), (lead, style_of(node.status) if node.status else ""), (shown, "")])
     return lines
 

@@ -15,11 +15,10 @@ from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.events.envelope import Event
-from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import texts_of
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import Glyphs, StyledLine
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
 
@@ -84,13 +83,10 @@ class Lineage:
         for number, event in enumerate(events):
             root = event.run_id if number == 0 else root
             if event.run_id == root and isinstance(event.payload, dict):
-                self._apply(number, event, event.payload)
-
-    def _apply(self, number: int, event: Event, payload: dict[str, Any]) -> None:
-        if event.phase == "terminate":
-            self.missing = texts_of(payload.get("required_missing"))
-        elif event.phase == "act":
-            self._step(number, event, payload)
+                if event.phase == "terminate":
+                    self.missing = texts_of(event.payload.get("required_missing"))
+                elif event.phase == "act":
+                    self._step(number, event, event.payload)
 
     def _step(self, number: int, event: Event, payload: dict[str, Any]) -> None:
         id = payload.get("step_id") or event.step_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.report.trace_spans import Attributes, Moment, Trace, TraceSpan
+from cogcli.report.trace_spans import Attributes, Trace, TraceSpan
 
 _ERROR: Final = 2
 _LATEST: Final = 2**64 - 1
@@ -30,18 +30,17 @@ def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
     }
     if span.moments:
-        body["events"] = [_event(moment) for moment in span.moments]
+        body["events"] = [
+            {
+                "timeUnixNano": _nanoseconds(moment.at),
+                "name": moment.name,
+                "attributes": _attributes(moment.attributes),
+            }
+            for moment in span.moments
+        ]
     if span.error:
         body["status"] = {"code": _ERROR} | ({"message": span.message} if span.message else {})
     return body
-
-
-def _event(moment: Moment) -> dict[str, Any]:
-    return {
-        "timeUnixNano": _nanoseconds(moment.at),
-        "name": moment.name,
-        "attributes": _attributes(moment.attributes),
-    }
 
 
 def _nanoseconds(microseconds: int) -> str:

@@ -96,24 +96,24 @@ class RunFold:
         self.trace_id = self.trace_id or event.trace_id or ""
         self.sittings.apply(event)
         payload = object_of(event.payload)
-        run = self._run(event.run_id or "", payload)
+        id = event.run_id or ""
+        run = self.runs.get(id)
+        if run is None:
+            run = self.runs[id] = RunView(id)
+            self.root = self.root or run
         if event.phase == "start":
             self._start(run, event, payload)
         elif event.phase == "plan":
             _plan(run, payload)
         elif event.phase == "terminate":
-            _end(run, event, payload)
+            run.ended_at, run.status = event.timestamp, text_of(payload.get("status")) or "error"
+            run.ms = _milliseconds(None, event.metrics)
+            error = payload.get("error")
+            run.error = error if isinstance(error, dict) else None
         elif event.phase == "act":
             self._act(run, event, payload)
         else:
             self.asks.apply(event, payload)
-
-    def _run(self, id: str, payload: dict[str, Any]) -> RunView:
-        run = self.runs.get(id)
-        if run is None:
-            run = self.runs[id] = RunView(id)
-            self.root = self.root or run
-        return run
 
     def _start(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
         run.started_at, run.status = event.timestamp, "running"
@@ -154,7 +154,9 @@ class RunFold:
         step.tool = text_of(payload.get("tool"))
         step.output = payload.get("output")
         step.attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
-        step.fallback = _fallback(payload.get("fallback"), step.attempts)
+        used = object_of(payload.get("fallback")).get("fallback_used") is True
+        last = step.attempts[-1] if step.attempts else {}
+        step.fallback = text_of(last.get("binding_id")) if used and last.get("status") == "success" else ""
         step.binding = step.fallback or step.binding
         error = payload.get("error")
         step.error = error if isinstance(error, dict) else None
@@ -163,14 +165,10 @@ class RunFold:
         )
         step.ms = _milliseconds(payload.get("latency_ms"), event.metrics)
         if isinstance(usage := payload.get("usage"), dict):
-            step.used = _used(usage)
+            calls = _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))
+            step.used = Used(calls, _count(usage.get("tokens_in")), _count(usage.get("tokens_out")))
             tokens = step.used.tokens_in, step.used.tokens_out
             step.tokens = tokens if any(tokens) and not step.child else None
-
-
-def _used(usage: dict[str, Any]) -> Used:
-    calls = _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))
-    return Used(calls, _count(usage.get("tokens_in")), _count(usage.get("tokens_out")))
 
 
 def fold(events: Iterable[Event]) -> RunFold:
@@ -199,20 +197,6 @@ def _plan(run: RunView, payload: dict[str, Any]) -> None:
                 step.status = text_of(record.get("status")) or "pending"
             step.uses = text_of(record.get("uses")) or text_of(record.get("description"))
             step.depends_on = texts_of(record.get("depends_on"))
-
-
-def _end(run: RunView, event: Event, payload: dict[str, Any]) -> None:
-    run.ended_at, run.status = event.timestamp, text_of(payload.get("status")) or "error"
-    run.ms = _milliseconds(None, event.metrics)
-    error = payload.get("error")
-    run.error = error if isinstance(error, dict) else None
-
-
-def _fallback(recorded: Any, attempts: list[dict[str, Any]]) -> str:
-    """The binding that answered as a fallback; empty where none did."""
-    used = object_of(recorded).get("fallback_used") is True
-    last = attempts[-1] if attempts else {}
-    return text_of(last.get("binding_id")) if used and last.get("status") == "success" else ""
 
 
 def _overlaps(run: RunView, step: StepView) -> bool:

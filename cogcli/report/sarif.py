@@ -26,7 +26,14 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
     driver = {
         "name": "cogcli",
         "semanticVersion": version,
-        "rules": [_rule(code, *rules.get(code, ("", ""))) for code in codes],
+        "rules": [
+            {
+                "id": code,
+                "shortDescription": {"text": rules.get(code, ("", ""))[0] or code},
+                "help": {"text": f"{rules.get(code, ('', ''))[1]} See `cogcli explain {code}`.".strip()},
+            }
+            for code in codes
+        ],
     }
     run = {
         "tool": {"driver": driver},
@@ -36,14 +43,6 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _rule(code: str, meaning: str, cure: str) -> dict[str, Any]:
-    return {
-        "id": code,
-        "shortDescription": {"text": meaning or code},
-        "help": {"text": f"{cure} See `cogcli explain {code}`.".strip()},
-    }
 
 
 def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Iterable[dict[str, Any]]:

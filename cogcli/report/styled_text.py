@@ -1,8 +1,11 @@
-"""A rendered line as spans of text and style: what pure renderings hand to whoever prints."""
+"""A rendered line as spans of text and style: what pure renderings hand to whoever prints; the signs and colours of
+statuses (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 
-from cogcli.core.terminal_text import cells
+from collections.abc import Iterable
+
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 
 StyledSpan = tuple[str, str]
 """Text, and one of the words of `SGR` or the empty string."""
@@ -26,6 +29,84 @@ def coloured_text(line: StyledLine) -> str:
     ).rstrip()
 
 
+def named_rows(
+    rows: Iterable[tuple[str, str]], *, indent: str = "  ", style: str = "dim", least: int = 0
+) -> list[StyledLine]:
+    """A line per name and text, the texts in one column behind names of at least `least` columns.
+
+    Control characters in texts are made visible.
+    """
+    pairs = list(rows)
+    size = max([least, *(cells(name) for name, _ in pairs)])
+    return [[(f"{indent}{pad(name, size)}  ", style), (visible(text), "")] for name, text in pairs]
+
+
+def fit(text: str, width: int | None, used: int = 0) -> str:
+    """The text as far as it fits behind `used` columns; all of it where there is no width."""
+    return text if width is None else truncate(text, width - used)
+
+
+def fit_line(line: StyledLine, width: int | None) -> StyledLine:
+    """The line as far as it fits; all of it where there is no width."""
+    if width is None:
+        return line
+    kept: StyledLine = []
+    for text, style in line:
+        if width <= 0:
+            break
+        kept.append((truncate(text, width), style))
+        width -= cells(text)
+    return kept
+
+
 def width(line: StyledLine) -> int:
     """Columns of the whole line."""
     return sum(cells(text) for text, _ in line)
+
+
+class Glyphs:
+    """One set of signs: characters, or words for terminals that cannot show them. Boxes and bars follow suit."""
+
+    __slots__ = ("arrow", "branch", "dot", "ellipsis", "last", "parallel", "pipe", "signs")
+
+    def __init__(
+        self, signs: str, parallel: str, lines: tuple[str, str, str], arrow: str, dot: str, ellipsis: str
+    ) -> None:
+        self.signs: dict[str, str] = dict(zip(_ORDER, signs.split(), strict=True))
+        self.parallel = parallel
+        self.branch, self.last, self.pipe = lines
+        self.arrow = arrow
+        self.dot = dot
+        self.ellipsis = ellipsis
+
+    def sign(self, status: str) -> str:
+        """The sign of a step status or outcome."""
+        return self.signs[_STATUS.get(status, "pending")]
+
+    def outcome(self, status: str) -> str:
+        """The sign of a whole run: one that is pending waits for a person."""
+        return self.sign("waits" if status == "pending" else status)
+
+
+_ORDER = ("done", "failed", "skipped", "vetoed", "running", "pending", "asks", "warning")
+_STATUS = {
+    **{name: name for name in _ORDER},
+    "ok": "done", "error": "failed", "partial": "failed", "aborted": "failed", "interrupted": "warning",
+    "cut off": "warning", "in doubt": "warning", "waits": "asks",
+}  # fmt: skip
+UNICODE = Glyphs("✓ ✗ – ⊘ ● · ? !", "∥", ("├─ ", "└─ ", "│  "), "→", "·", "…")
+ASCII = Glyphs("ok FAIL skip veto run wait ask warn", "||", ("|- ", "`- ", "|  "), "->", "-", "...")
+STYLES = {
+    "done": "green", "failed": "red", "skipped": "dim", "vetoed": "yellow", "running": "cyan",
+    "pending": "dim", "asks": "yellow", "warning": "yellow",
+}  # fmt: skip
+
+
+def outcome_style(status: str) -> str:
+    """The colour word of a whole run."""
+    return style_of("waits" if status == "pending" else status)
+
+
+def style_of(status: str) -> str:
+    """The colour word of a status; never alone in carrying meaning."""
+    return STYLES[_STATUS.get(status, "pending")]

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
-from cogcli.report.glyphs import ASCII, Glyphs, style_of
 from cogcli.report.humanize import duration, milliseconds_between
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import Branch, StepView
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
@@ -39,23 +38,20 @@ class Bar(NamedTuple):
 
 def bars(fold: RunFold, *, only: str = "") -> list[Bar]:
     """The steps of the run that began; of one step, with all that is inside it."""
-    branches = fold.branches(only)
-    steps = _inside(branches) if only else [branch.step for branch in branches]
-    return [bar for step in steps if (bar := _bar(fold, step)) is not None]
+    branches, found = fold.branches(only), []
+    for step in _inside(branches) if only else [branch.step for branch in branches]:
+        if fold.root is None or not step.started_at:
+            continue
+        start, ms = milliseconds_between(fold.root.started_at, step.started_at), step.ms
+        if ms is None:
+            ms = milliseconds_between(step.started_at, step.ended_at or fold.last)
+        if start is not None and ms is not None:
+            found.append(Bar(step, start, ms))
+    return found
 
 
 def _inside(branches: list[Branch]) -> list[StepView]:
     return [step for branch in branches for step in (branch.step, *_inside(branch.below))]
-
-
-def _bar(fold: RunFold, step: StepView) -> Bar | None:
-    if fold.root is None or not step.started_at:
-        return None
-    start = milliseconds_between(fold.root.started_at, step.started_at)
-    ms = step.ms
-    if ms is None:
-        ms = milliseconds_between(step.started_at, step.ended_at or fold.last)
-    return None if start is None or ms is None else Bar(step, start, ms)
 
 
 def rows(fold: RunFold, *, only: str = "") -> list[dict[str, Any]]:

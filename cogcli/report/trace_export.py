@@ -18,8 +18,19 @@ from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
-from cogcli.report.payload_values import duration_of, is_count, json_text, microseconds_of, some
-from cogcli.report.trace_spans import CLIENT, Attributes, Moment, OpenSpans, Trace, TraceSpan
+from cogcli.report.trace_spans import (
+    CLIENT,
+    Attributes,
+    Moment,
+    OpenSpans,
+    Trace,
+    TraceSpan,
+    duration_of,
+    is_count,
+    json_text,
+    microseconds_of,
+    some,
+)
 
 _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")

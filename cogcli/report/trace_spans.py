@@ -1,10 +1,15 @@
-"""The spans of a trace, each with what happened within it. Times are microseconds since 1970."""
+"""The spans of a trace, each with what happened within it, and values of a log as spans hold them.
+
+Times are microseconds since 1970.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeGuard
 
-from cogcli.core.jsonvalue import text_of
+from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
@@ -121,3 +126,38 @@ class OpenSpans:
         """End whatever is open at the end of the log."""
         for span in self.spans:
             span.cut_off(self.now)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_WHOLE: Final = 2**53
+
+
+def microseconds_of(timestamp: Any) -> int | None:
+    """Microseconds since 1970 of an RFC 3339 text, None if it is none."""
+    try:
+        at = datetime.fromisoformat(timestamp)
+    except (TypeError, ValueError):
+        return None
+    return max(0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND)
+
+
+def duration_of(metrics: Any) -> int:
+    """Microseconds that something took, as its closing event measured it."""
+    ms = object_of(metrics).get("duration_ms")
+    return ms * 1000 if is_count(ms) else 0
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number that every reader can hold."""
+    return type(value) is int and 0 <= value < _WHOLE
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON, the empty text for nothing."""
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def some(attributes: Attributes) -> Attributes:
+    """The attributes that say something."""
+    return {name: value for name, value in attributes.items() if value not in ("", None)}

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
-from cogcli.report.glyphs import Glyphs, outcome_style, style_of
+from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import Branch, RunView, StepView, total_usage
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
@@ -50,7 +49,7 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
     line: StyledLine = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
     for text in texts[2:]:
         line += [(dot, "dim"), (text, "")]
-    return line if width is None else _fitted(line, width)
+    return fit_line(line, width)
 
 
 def tree(
@@ -65,8 +64,7 @@ def tree(
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
-        text = f"   {error}"
-        lines.append([(text if width is None else truncate(text, width), "red")])
+        lines.append([(fit(f"   {error}", width), "red")])
     for row in rows:
         lines += _row_lines(row, columns, width)
     return lines
@@ -130,18 +128,14 @@ def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) ->
         mark, stem = (glyphs.last, "   ") if last else (glyphs.branch, glyphs.pipe)
         if not boxes:
             mark = stem = "  "
-        yield _row(run, step, glyphs, above + mark, above + stem)
+        failed = step.error if step.status in ("failed", "vetoed") else None
+        detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
+        detail += [(f"{above}{stem}   {visible(notice)}", "dim") for notice in step.notices]
+        yield _Row(
+            above + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
+            duration(step.ms), glyphs.parallel if step.overlaps else "", visible(flow(run, step, glyphs)), detail,
+        )  # fmt: skip
         yield from _rows(below, glyphs, above + stem, boxes=boxes)
-
-
-def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -> _Row:
-    failed = step.error if step.status in ("failed", "vetoed") else None
-    detail = [(f"{stem}   {visible(error_text(failed))}", "red")] if failed else []
-    detail += [(f"{stem}   {visible(notice)}", "dim") for notice in step.notices]
-    return _Row(
-        prefix, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses), duration(step.ms),
-        glyphs.parallel if step.overlaps else "", visible(flow(run, step, glyphs)), detail,
-    )  # fmt: skip
 
 
 def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
@@ -219,7 +213,7 @@ def _root_line(
     text = duration(ms)
     name = pad(skill, max(cells(skill) + 2, room - len(text)))
     line: StyledLine = [(f"{sign} ", outcome_style(word)), (name, "bold"), (text, ""), (f"  {done}", "")]
-    return line if width is None else _fitted(line, width)
+    return fit_line(line, width)
 
 
 def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[StyledLine]:
@@ -235,17 +229,6 @@ def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[StyledLi
         line.append((f"  {row.time:>{columns.time}}", ""))
     if columns.flow and (row.flow or row.mark):
         text = f"  {pad(row.mark, 2) if row.mark else '  '}{row.flow}"
-        line.append((text if width is None else truncate(text, width - columns.total), ""))
-    details = [(text if width is None else truncate(text, width), style) for text, style in row.detail]
+        line.append((fit(text, width, columns.total), ""))
+    details = [(fit(text, width), style) for text, style in row.detail]
     return [line, *([detail] for detail in details)]
-
-
-def _fitted(line: StyledLine, width: int) -> StyledLine:
-    """The line's spans as far as they fit."""
-    kept: StyledLine = []
-    for text, style in line:
-        room = width - sum(cells(part) for part, _ in kept)
-        if room <= 0:
-            break
-        kept.append((truncate(text, room), style))
-    return kept

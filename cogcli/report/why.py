@@ -8,16 +8,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Final
 
 from cogcli.core.merge import is_replacing
 from cogcli.core.terminal_text import visible
-from cogcli.report.glyphs import ASCII, Glyphs
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import ASCII, Glyphs, StyledLine
 
 GIVEN: Final = ("inputs", "frame")
 _MOST: Final = 200
@@ -116,15 +116,11 @@ class _CauseSearch:
         """What a step that failed had read: what its error names, with who wrote that, else all."""
         reads = self._flow.steps[step.id].reads if step.id in self._flow.steps else step.reads
         message = str((step.error or {}).get("message") or "")
-        named = [name for name in reads if name in message or name.rpartition(".")[2] in _names(message)]
+        words = re.split(r"[^\w-]+", message)  # `entities[0].vat` names `entities`
+        named = [name for name in reads if name in message or name.rpartition(".")[2] in words]
         shown = named if len(named) == 1 else reads
         writers = dict.fromkeys(w.step for name in shown for w in _last_writes(self._flow, name, None))
         return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
-
-
-def _names(message: str) -> set[str]:
-    """The words of a message, so that `entities[0].vat` names `entities`."""
-    return set("".join(c if c.isalnum() or c in "_-" else " " for c in message).split())
 
 
 def _worded(step: StepView) -> str:

@@ -19,12 +19,12 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     },
     "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
         "cli/code_frame.py": 1, "cli/command_help.py": 1, "cli/commands/diff.py": 1, "cli/commands/explain.py": 1,
-        "cli/commands/gc.py": 1, "cli/commands/graph.py": 5, "cli/commands/help.py": 2, "cli/commands/run.py": 2,
-        "cli/commands/serve.py": 5, "cli/commands/state.py": 6, "cli/commands/trace.py": 15, "cli/completion.py": 1,
-        "cli/context.py": 4, "cli/crash.py": 2, "cli/error_output.py": 1, "cli/inputs.py": 1, "cli/listing.py": 1,
-        "cli/live_run.py": 6, "cli/main.py": 12, "cli/next_actions.py": 2, "cli/next_step.py": 2,
-        "cli/progress.py": 2, "cli/prompt.py": 1, "cli/render_error.py": 3, "cli/run_report.py": 1,
-        "cli/skill_or_episode.py": 2, "cli/trace_run.py": 3, "cli/trace_views.py": 25,
+        "cli/commands/gc.py": 1, "cli/commands/graph.py": 5, "cli/commands/help.py": 2, "cli/commands/run.py": 1,
+        "cli/commands/serve.py": 5, "cli/commands/state.py": 4, "cli/commands/trace.py": 2, "cli/completion.py": 2,
+        "cli/completion_values.py": 6, "cli/context.py": 3, "cli/crash.py": 2, "cli/inputs.py": 1,
+        "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 2, "cli/render_error.py": 5,
+        "cli/run_report.py": 1, "cli/run_skill.py": 2, "cli/skill_or_episode.py": 2, "cli/trace_episode.py": 5,
+        "cli/trace_tree.py": 1, "cli/trace_views.py": 3,
     },
     "payload models need pydantic, which no run loads; a journal is for those who write": {
         "episode/damage.py": 1, "episode/foreign_log.py": 1, "episode/listing/episode_row.py": 1,

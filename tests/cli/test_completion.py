@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from test_imports import HEAVY
 
-from cogcli.cli.completion import NEWEST, SHELLS
+from cogcli.cli.completion import SHELLS
+from cogcli.cli.completion_values import NEWEST
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from cogcli.cli.app import COMMANDS
-from cogcli.cli.command import Command
 from cogcli.cli.home import HOME
+from cogcli.cli.options import Command
 from cogcli.cli.typer_app import load
 
 ROOT = Path(__file__).resolve().parents[2]

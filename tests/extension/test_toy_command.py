@@ -9,7 +9,7 @@ import pytest
 
 from cogcli.cli import commands, main
 from cogcli.cli.app import COMMANDS
-from cogcli.cli.completion import CompletionQuery, values
+from cogcli.cli.completion import values
 from cogcli.cli.typer_app import load
 
 HERE = Path(__file__).parent / "toy_command"
@@ -69,16 +69,9 @@ def test_its_usage_errors_are_in_the_envelope(
 
 
 def test_it_completes() -> None:
-    flags = {
-        param.name: param
-        for param in load("greet", lambda kind, ctx, word: values(kind, _query(word))).params
-    }
-    assert {"name", "times", "tone"} <= set(flags)
-    assert values(("Ana", "Bo"), _query("A")) == [("Ana", ""), ("Bo", "")]
-
-
-def _query(word: str) -> CompletionQuery:
-    return CompletionQuery("greet", {}, word)
+    flags = {param.name for param in load("greet", values).params}
+    assert {"name", "times", "tone"} <= flags
+    assert values(("Ana", "Bo"), None, "A") == [("Ana", ""), ("Bo", "")]
 
 
 def test_it_is_small() -> None:

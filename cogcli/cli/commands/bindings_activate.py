@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.inventory.activation import activate
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument
+from cogcli.cli.options import argument, command
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible
 
@@ -37,12 +36,10 @@ def activate_binding(
         "before": done.before,
         "written": done.written,
     }
-    if not context.json:
-        context.screen.answer(visible(done.file) + "\n")
-    if not context.screen.quiet:
-        before = f", before `{done.before}`" if done.before and done.before != done.binding_id else ""
-        told = f"`{done.capability_id}` is called through `{done.binding_id}`{before}"
-        if not done.written:
-            told = f"`{done.binding_id}` was active already"
-        context.screen.notify(visible(told + ("; it is a candidate" if done.candidate else "")) + "\n")
+    context.answer(visible(done.file) + "\n")
+    before = f", before `{done.before}`" if done.before and done.before != done.binding_id else ""
+    text = f"`{done.capability_id}` is called through `{done.binding_id}`{before}"
+    if not done.written:
+        text = f"`{done.binding_id}` was active already"
+    context.note(visible(text + ("; it is a candidate" if done.candidate else "")))
     return OK

@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.cli import completion
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument
+from cogcli.cli.options import argument, command
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
@@ -28,8 +27,7 @@ def show(context: CommandContext, shell: Shell = None) -> int:
     shell = _require_shell(shell)
     script = completion.script(shell)
     context.own["explanation"] = {"shell": shell, "script": script}
-    if not context.json:
-        context.screen.answer(script)
+    context.answer(script)
     return OK
 
 
@@ -54,10 +52,8 @@ def install(context: CommandContext, shell: Shell = None) -> int:
             hint=f"write it yourself: cogcli completion show {shell} > FILE",
         ) from error
     context.own["file"] = file
-    if not context.json:
-        context.screen.answer(f"{visible(file)}\n")
-    if not context.screen.quiet:
-        context.screen.notify(f"completion for {shell} works in every new shell\n")
+    context.answer(f"{visible(file)}\n")
+    context.note(f"completion for {shell} works in every new shell")
     return OK
 
 

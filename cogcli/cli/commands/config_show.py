@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.trust import VARIABLE, store_path
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, argument, switch
+from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import pad, visible
@@ -35,7 +34,10 @@ def show(
     settings = context.settings
     rows = _rows(settings)
     if key is not None:
-        rows = {_require_key(key, rows): rows[key]}
+        if key not in rows:
+            hint = suggestion(key, list(rows)) or f"there is {', '.join(rows)}"
+            raise UsageError("usage.value", f"there is no setting `{key}`", hint=hint)
+        rows = {key: rows[key]}
     for problem in settings.problems:
         context.warn(problem)
     context.own["settings"] = {
@@ -57,23 +59,10 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
     runs_dir, origin = settings.runs_dir_with_origin()
     rows["runs_dir"] = (settings.display_path(runs_dir), origin)
     rows["project"] = (settings.project, "found upwards" if settings.project else "none")
-    rows["trust"] = _trust(settings)
-    return rows
-
-
-def _trust(settings: Settings) -> tuple[str, str]:
-    """Which trust the project has, and what says so."""
     state = settings.trust.state
-    if state in ("none", "untrusted"):
-        return state, "default"
-    return state, VARIABLE if state == "environment" else store_path(settings.environ)
-
-
-def _require_key(key: str, rows: dict[str, Any]) -> str:
-    if key in rows:
-        return key
-    hint = suggestion(key, list(rows)) or f"there is {', '.join(rows)}"
-    raise UsageError("usage.value", f"there is no setting `{key}`", hint=hint)
+    origin = VARIABLE if state == "environment" else store_path(settings.environ)
+    rows["trust"] = (state, "default" if state in ("none", "untrusted") else origin)
+    return rows
 
 
 def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: bool, origin: bool) -> None:

@@ -7,9 +7,8 @@ from typing import Annotated
 
 from cogcli.app.settings import trust
 from cogcli.app.settings.user_dirs import find_project
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, switch
+from cogcli.cli.options import SAFETY, argument, command, switch
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
@@ -39,22 +38,20 @@ def change_trust(
         raise UsageError("usage.flag", "`--folder` trusts, `--revoke` ends trust", hint="give one of them")
     if revoke:
         before = trust.revoke(project, context.environ)
-        told = "no longer trusted" if before else "was not trusted"
+        text = "no longer trusted" if before else "was not trusted"
     elif folder:
         trust.accept_folder(project, context.environ)
-        told = "trusted as a folder, whatever it holds from now on"
+        text = "trusted as a folder, whatever it holds from now on"
     else:
         counts = trust.accept(project, context.environ)
         what = (
             ", ".join(count_of(count, noun) for noun, count in counts.items() if count)
             or "nothing that starts code"
         )
-        told = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
+        text = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
     context.own["settings"] = {"project": project, "trusted": not revoke}
-    if not context.json:
-        context.screen.answer(visible(project) + "\n")
-    if not context.screen.quiet:
-        context.screen.notify(f"{visible(told)}\n")
+    context.answer(visible(project) + "\n")
+    context.note(visible(text))
     return OK
 
 

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, argument, switch
+from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
@@ -34,9 +33,8 @@ def diff(
         raise _one(context, first)
     difference = compare(_side(context, first or "@last~1"), _side(context, second or "@last"))
     context.own["diff"] = comparison_object(difference)
-    if not context.json:
-        out = context.screen.out
-        context.screen.answer_lines(lines(difference, out.glyphs, width=out.width))
+    out = context.screen.out
+    context.answer(lines(difference, out.glyphs, width=out.width))
     return NO if exit_code and not difference.same else OK
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app.checks.doctor import Diagnosis, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.checks.reports import diagnosis_report
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import Reports, switch
+from cogcli.cli.options import Reports, command, switch
 from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import NO, OK
-from cogcli.core.terminal_text import cells, pad, truncate, visible
-from cogcli.report.glyphs import style_of
+from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine, fit, style_of
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
 
@@ -47,12 +45,13 @@ def doctor(
     ]
     errors = sum(check.status == "error" for check in diagnosis.checks)
     warnings = sum(check.status == "warning" for check in diagnosis.checks)
-    if not context.json:
-        sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
-        context.screen.answer_lines([*_lines(context, diagnosis), [(sums, "")]])
+    sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
+    context.answer([*_lines(context, diagnosis), [(sums, "")]])
     failed = bool(errors or (warnings and strict))
     if failed:
-        context.error = _error(diagnosis.checks, "error" if errors else "warning")
+        status = "error" if errors else "warning"
+        first = next(check for check in diagnosis.checks if check.status == status)
+        context.fail({"code": "doctor.found", "message": f"{first.name}: {first.message}"}, first.fix)
     code = NO if failed else OK
     wanted.write(
         context, lambda: diagnosis_report(diagnosis, time.monotonic() - started, strict=strict), code
@@ -60,22 +59,10 @@ def doctor(
     return code
 
 
-def _error(checks: list[DoctorCheck], status: str) -> dict[str, Any]:
-    """The first check that failed, as the envelope's error."""
-    first = next(check for check in checks if check.status == status)
-    return {
-        "code": "doctor.found",
-        "message": f"{first.name}: {first.message}",
-        "retryable": False,
-        "hint": first.fix,
-        "next": ["cogcli explain doctor.found"],
-    }
-
-
 def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
     out = context.screen.out
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
-    lines: list[StyledLine] = [[(_cut(head, out.width), "bold")]]
+    lines: list[StyledLine] = [[(fit(head, out.width), "bold")]]
     names = max((cells(check.name) for check in diagnosis.checks), default=0)
     sign = max(cells(out.glyphs.sign(word)) for word in _SIGNS.values())
     group = ""
@@ -92,7 +79,7 @@ def _check(context: CommandContext, check: DoctorCheck, names: int, sign: int) -
     word = _SIGNS[check.status]
     line: StyledLine = [
         (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
-        (_cut(f"{pad(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
+        (fit(f"{pad(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
     ]
     if check.status == "ok":
         return [line]
@@ -102,8 +89,4 @@ def _check(context: CommandContext, check: DoctorCheck, names: int, sign: int) -
         *check.details,
         *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes)),
     ]
-    return [line, *([(indent + _cut(visible(text), out.width, len(indent)), "dim")] for text in details)]
-
-
-def _cut(text: str, width: int | None, used: int = 0) -> str:
-    return text if width is None else truncate(text, width - used)
+    return [line, *([(indent + fit(visible(text), out.width, len(indent)), "dim")] for text in details)]

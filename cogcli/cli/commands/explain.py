@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, switch
+from cogcli.cli.options import argument, command, switch
 from cogcli.core.errors import OK, UsageError
 
 
@@ -37,8 +36,7 @@ def explain(
         text = _text(found)
     else:
         raise UsageError("usage.value", "`explain` needs a code", next=("cogcli explain --list",))
-    if not context.json:
-        context.screen.answer(text)
+    context.answer(text)
     return OK
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from shlex import quote
 
 from cogcli.app import gc
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, Flags, choice, integer, switch, text
+from cogcli.cli.options import SAFETY, Flags, choice, command, integer, switch, text
 from cogcli.core.errors import OK, UsageError
 from cogcli.report.humanize import count_of, size
 
@@ -63,14 +62,13 @@ def _pins(context: CommandContext, flags: GcFlags) -> int:
         for episode in named:
             id = actions[word](context.settings, episode)
             changed[word].append(id)
-            if not context.json:
-                context.screen.answer(f"{word} {id}\n")
+            context.answer(f"{word} {id}\n")
     context.own["removed"] = {"dry_run": False, "episodes": [], "bytes": 0, "kept": {}, **changed}
     return OK
 
 
 def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool:
-    from cogcli.cli.prompt import can_ask, confirm
+    from cogcli.cli.prompt import ask, can_ask
 
     if not can_ask(context):
         raise UsageError(
@@ -82,7 +80,7 @@ def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool
                 f"cogcli gc{_criteria_flags(context, flags)} --yes",
             ),
         )
-    return confirm(context, f"remove {_amount(planned)}?")
+    return ask(context, f"remove {_amount(planned)}? [y/N]") in ("y", "yes")
 
 
 def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument
+from cogcli.cli.options import argument, command
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
 
@@ -24,8 +23,7 @@ def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]"
     """Print the text of what was named, the home screen without a name."""
     text = _text(" ".join(topic))
     context.own["explanation"] = text
-    if not context.json:
-        context.screen.answer(text)
+    context.answer(text)
     return OK
 
 

@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from cogcli.app.inventory.explain import explain_spec
 from cogcli.app.inventory.kinds import KINDS, list_specs, read_source, search_specs, spec_details
-from cogcli.cli.command import Examples, command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
 from cogcli.cli.listing import Column
 from cogcli.cli.listing import show as show_list
-from cogcli.cli.options import ListFlags, SearchLimit, SearchWords, Source, SpecFilter, SpecId, argument
+from cogcli.cli.options import (
+    Examples,
+    ListFlags,
+    SearchLimit,
+    SearchWords,
+    Source,
+    SpecFilter,
+    SpecId,
+    argument,
+    command,
+)
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible_block
 
-
-class _KindOnScreen(NamedTuple):
-    """The columns of a kind's list; for examples a domain, a word and an id."""
-
-    columns: tuple[str, ...]
-    domain: str
-    word: str
-    id: str
-    explained: str
-
-
-_CAPABILITY: Final = "text.content.summarize"
-_KINDS: Final = {
-    "skills": _KindOnScreen(
-        ("id", "version", "description"), "text", "summary", "text.summarize", "text.summarize"
-    ),
-    "capabilities": _KindOnScreen(
-        ("id", "version", "binding", "description"), "text", "summary", _CAPABILITY, _CAPABILITY
-    ),
-    "bindings": _KindOnScreen(
-        ("id", "capability", "service", "protocol", "layer", "channel", "conformance"),
-        "text",
-        "summarize",
-        "python_text_content_summarize_lead",
-        _CAPABILITY,
-    ),
-    "services": _KindOnScreen(
-        ("id", "kind", "address", "layer", "channel", "description"),
-        "text",
-        "csv",
-        "official_text",
-        "official_text",
-    ),
+_COLUMNS: Final = {
+    "skills": ("id", "version", "description"),
+    "capabilities": ("id", "version", "binding", "description"),
+    "bindings": ("id", "capability", "service", "protocol", "layer", "channel", "conformance"),
+    "services": ("id", "kind", "address", "layer", "channel", "description"),
 }
+_CAPABILITY: Final = "text.content.summarize"
+_EXAMPLES: Final = {
+    "skills": ("summary", "text.summarize", "text.summarize"),
+    "capabilities": ("summary", _CAPABILITY, _CAPABILITY),
+    "bindings": ("summarize", "python_text_content_summarize_lead", _CAPABILITY),
+    "services": ("csv", "official_text", "official_text"),
+}
+"""A word to search for, an id to show, and one to explain."""
 
 
-def _kind(name: str) -> _KindOnScreen:
-    return _KINDS[name.split()[0]]
+def _examples_of(name: str) -> tuple[str, str, str]:
+    return _EXAMPLES[name.split()[0]]
 
 
 def _ls_examples(name: str) -> Examples:
     return (
         (f"cogcli {name}", "all"),
-        (f"cogcli {name} --domain {_kind(name).domain} --usable", "some"),
+        (f"cogcli {name} --domain text --usable", "some"),
         (f"cogcli {name} --format jsonl", "for scripts"),
     )
 
@@ -70,11 +59,11 @@ def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
 
 
 def _search_examples(name: str) -> Examples:
-    kind = _kind(name)
+    word, _, _ = _examples_of(name)
     return (
-        (f"cogcli {name} {kind.word}", "by a word"),
-        (f"cogcli {name} {kind.domain} {kind.word} --limit 3", "by several"),
-        (f"cogcli {name} {kind.word} --format jsonl", "for scripts"),
+        (f"cogcli {name} {word}", "by a word"),
+        (f"cogcli {name} text {word} --limit 3", "by several"),
+        (f"cogcli {name} {word} --format jsonl", "for scripts"),
     )
 
 
@@ -88,14 +77,14 @@ def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlag
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
-        show_list(context, [Column(name) for name in _KINDS[kind].columns], rows, flags)
+        show_list(context, [Column(name) for name in _COLUMNS[kind]], rows, flags)
         if not rows and context.screen.err.tty and not context.screen.quiet:
             context.screen.notify(f"no {KINDS[kind].singular} fits\n")
     return OK
 
 
 def _show_examples(name: str) -> Examples:
-    line = f"cogcli {name} {_kind(name).id}"
+    line = f"cogcli {name} {_examples_of(name)[1]}"
     if name.startswith("skills "):
         words = ("what it takes", "its YAML", ".spec.inputs")
     else:
@@ -118,13 +107,12 @@ def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
     context.own["spec"] = spec
     if source:
         context.own["source"] = read_source(context.settings, kind, id)
-    if not context.json:
-        context.screen.answer_lines(spec_lines(kind, spec, context.screen.out.width))
+    context.answer(spec_lines(kind, spec, context.screen.out.width))
     return OK
 
 
 def _explain_examples(name: str) -> Examples:
-    line = f"cogcli {name} {_kind(name).explained}"
+    line = f"cogcli {name} {_examples_of(name)[2]}"
     return (
         (line, "in words"),
         (f"{line} --json | jq .explanation", "for scripts"),
@@ -149,9 +137,7 @@ def explain_capability(
 def _explain(context: CommandContext, id: str) -> int:
     found = explain_spec(context.settings, context.kind, id)
     context.own["explanation"] = found.body
-    if not context.json:
-        width = context.screen.out.width
-        context.screen.answer_lines(explanation_lines(context.kind, found.body, width))
+    context.answer(explanation_lines(context.kind, found.body, context.screen.out.width))
     if found.error:
         raise found.error
     return OK

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
-from cogcli.cli.options import ListFlags, integer, switch, text
+from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.core.errors import OK, UsageError
-from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import renamed_folder_error
-from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
+from cogcli.report.styled_text import style_of
 
 
 @command(
@@ -32,9 +30,7 @@ def ls(
     limit: Annotated[int, integer("--limit", "at most so many", least=1, most=10**9, default="20")] = 20,
     all: Annotated[bool, switch("--all", help="no limit")] = False,
     skill: Annotated[str | None, text("--skill", "ID", "only runs of this skill", completes="skills")] = None,
-    outcome: Annotated[
-        str | None, text("--outcome", "WORD", "only with this outcome", completes=OUTCOMES)
-    ] = None,
+    outcome: Annotated[str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")] = None,
     tag: Annotated[list[str], text("--tag", "k=v", "only with this tag (repeatable)")],
     trace_id: Annotated[str | None, text("--trace-id", "ID", "only of this trace")] = None,
     since: Annotated[str | None, text("--since", "AGE", "only younger ones: 30d, 12h, 45m")] = None,
@@ -43,7 +39,7 @@ def ls(
     """List what fits."""
     wanted = EpisodeFilter(
         skill=skill,
-        outcomes=_outcome(outcome),
+        outcomes=(outcome,) if outcome else (),
         trace_id=trace_id,
         tags=tuple(_tag(text) for text in tag),
         since=parse_age(context.settings, "--since", since),
@@ -89,18 +85,6 @@ def _columns(context: CommandContext) -> tuple[Column, ...]:
         Column("duration_ms", title="took", shown=lambda ms: duration(round(ms)), right=True),
         Column("trace_id", title="trace", shown=short_trace),
         Column("tags"),
-    )
-
-
-def _outcome(word: str | None) -> tuple[str, ...]:
-    if word is None:
-        return ()
-    if word in OUTCOMES:
-        return (word,)
-    raise UsageError(
-        "usage.value",
-        f"`--outcome`: found `{word}`, expected one of {', '.join(OUTCOMES)}",
-        hint=suggestion(word, list(OUTCOMES)),
     )
 
 

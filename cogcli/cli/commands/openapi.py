@@ -9,9 +9,8 @@ from shlex import quote
 from cogcli.app import openapi_checks as app
 from cogcli.app.checks.reports import verdicts_report
 from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import Flags, Protocol, Reports, integer, switch, text
+from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
@@ -63,8 +62,7 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     verified = app.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
-    if not context.json:
-        context.screen.answer_lines(_summary(context, verified.verdicts, verified.seconds, flags))
+    context.answer(_summary(context, verified.verdicts, verified.seconds, flags))
     return _conclude(context, verified, wanted)
 
 
@@ -142,18 +140,15 @@ def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Se
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
     head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
     verified = provoke_rules(lines, listener=_start(context, head, max(map(cells, lines), default=0)))
-    if not context.json:
-        failed = [line for v in verified.verdicts if v.status == FAILED for line in details(out, v)]
-        context.screen.answer_lines([*failed, [(sums(verified.verdicts, verified.seconds), "")]])
+    failed = [line for v in verified.verdicts if v.status == FAILED for line in details(out, v)]
+    context.answer([*failed, [(sums(verified.verdicts, verified.seconds), "")]])
     return _conclude(context, verified, wanted)
 
 
 def _start(context: CommandContext, head: str, names: int) -> Callable[[Verdict], None]:
     """Write the first line; returns what writes a line for each verdict, names in a column of this width."""
-    if context.json:
-        return lambda verdict: None
-    context.screen.answer_lines([[(head, "bold")]])
-    return lambda verdict: context.screen.answer_lines([row(context.screen.out, verdict, names)])
+    context.answer([[(head, "bold")]])
+    return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
 
 
 def _conclude(context: CommandContext, verified: Verdicts, wanted: RequestedReports) -> int:
@@ -163,13 +158,7 @@ def _conclude(context: CommandContext, verified: Verdicts, wanted: RequestedRepo
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
     if failed:
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
-        context.error = {
-            "code": "verify.failed",
-            "message": f"{failed[0].id}: {failed[0].reason}{count}",
-            "retryable": False,
-            "hint": "",
-            "next": ["cogcli explain verify.failed"],
-        }
+        context.fail({"code": "verify.failed", "message": f"{failed[0].id}: {failed[0].reason}{count}"})
     code = NO if failed else OK
     wanted.write(context, lambda: verdicts_report(context.call.command, verdicts, seconds), code)
     return code

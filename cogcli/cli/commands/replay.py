@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.options import NewestEpisode, integer
+from cogcli.cli.options import NewestEpisode, command, integer
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import truncate, visible
 from cogcli.episode.document_bytes import to_bytes
@@ -19,7 +18,6 @@ from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.project import project
 from cogcli.report.styled_text import StyledLine
 from cogcli.runs import replay as runs
-from cogcli.runs.replay_adapters import ReplayDifference
 
 
 @command(
@@ -52,11 +50,11 @@ def replay(
         "difference": result.difference.to_payload() if result.difference else None,
         "changed_specs": list(result.changed_specs),
     }
-    if not context.json:
-        context.screen.answer_lines(_result_lines(context, result))
+    context.answer(_result_lines(context, result))
     if result.difference is None:
         return OK
-    context.error = _error(result.difference)
+    what, step = result.difference.what, result.difference.step_id
+    context.fail({"code": "replay.differs", "message": what, "step": step})
     return NO
 
 
@@ -92,14 +90,3 @@ def _result_lines(context: CommandContext, result: runs.ReplayResult) -> list[St
 
 def _preview(value: Any) -> str:
     return truncate(visible("nothing" if value is None else dumps(value)), 200)
-
-
-def _error(difference: ReplayDifference) -> dict[str, Any]:
-    return {
-        "code": "replay.differs",
-        "message": difference.what,
-        "step": difference.step_id,
-        "retryable": False,
-        "hint": "",
-        "next": ["cogcli explain replay.differs"],
-    }

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Final
 from cogcli.app import episodes
 from cogcli.app.resume import prepare_rerun
 from cogcli.app.run_skill import environment_of
-from cogcli.cli.command import command
-from cogcli.cli.commands.run import parse_pairs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
-from cogcli.cli.options import EXECUTION, SAFETY, Episode, text
+from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, text
 from cogcli.cli.run_flags import RerunFlags
+from cogcli.cli.run_skill import parse_pairs
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.launch import launch

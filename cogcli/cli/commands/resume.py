@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from cogcli.app import episodes
-from cogcli.cli.answers import doubt_answers
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
+from cogcli.cli.inputs import object_of, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
-from cogcli.cli.options import SAFETY, Episode, Flags, Progress, switch, text
+from cogcli.cli.options import SAFETY, Episode, Flags, Progress, command, switch, text
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES
+from cogcli.runs.doubt_decisions import DoubtAnswer
 from cogcli.runs.resume import ResumeRequest
 
 _IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say that it is done (repeatable)"
@@ -51,24 +54,21 @@ def resume(context: CommandContext, episode: Episode, *, flags: ResumeFlags) -> 
     """Resume an episode; returns the exit code of the run."""
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
-    result, listener = resume_run(context, directory, _request(context, flags))
-    if not flags.abort:
-        result, listener = answer_pause(context, result, listener)
-    report_result(context, result, listener, None, answer=True)
-    return result.exit_code
-
-
-def _request(context: CommandContext, flags: ResumeFlags) -> ResumeRequest:
-    return ResumeRequest(
+    request = ResumeRequest(
         approve=tuple(flags.approve),
         reject=tuple(flags.reject),
         by=flags.by or context.user,
         reason=flags.reason or "",
-        in_doubt=doubt_answers(flags.in_doubt, flags.output),
+        in_doubt=_doubt_answers(flags.in_doubt, flags.output),
         allow_changed_specs=flags.allow_changed_specs,
         abort=_abort(flags),
         durability=str(context.settings.value("durability")),
     )
+    result, listener = resume_run(context, directory, request)
+    if not flags.abort:
+        result, listener = answer_pause(context, result, listener)
+    report_result(context, result, listener, None, answer=True)
+    return result.exit_code
 
 
 def _abort(flags: ResumeFlags) -> bool:
@@ -81,3 +81,40 @@ def _abort(flags: ResumeFlags) -> bool:
                 "usage.flag", f"`--abort` closes the run, `{flag}` goes on with it", hint="keep one"
             )
     return True
+
+
+def _doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAnswer, ...]:
+    """The answers of `--in-doubt` and `--output`, which pair by their step, in the order of their words.
+
+    Without a step both are for the only open call. Raises UsageError.
+    """
+    given = _outputs(outputs)
+    answers = []
+    for typed in words:
+        step, word = parse_step_word(typed, "--in-doubt", CHOICES)
+        output = given.pop(step, None) if word == "done" else None
+        answers.append(DoubtAnswer(step, word, output))
+    done = [n for n, answer in enumerate(answers) if answer.choice == "done"]
+    if None in given and len(done) == 1 and answers[done[0]].output is None:
+        answers[done[0]] = answers[done[0]]._replace(output=given.pop(None))
+    for step in given:
+        what = "`--output`" if step is None else f"`--output {step}=…`"
+        hint = "say which call it is for: --in-doubt STEP=done --output STEP=JSON"
+        raise UsageError("usage.flag", f"{what} answers no `--in-doubt` with done", hint=hint)
+    return tuple(answers)
+
+
+def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
+    """The objects of `--output` by their step. A text with `{` or `@` in front is an object, and anything else before
+    `=` is a step."""
+    found: dict[str | None, dict[str, Any]] = {}
+    for value in texts:
+        step: str | None = None
+        if not value.lstrip().startswith(("{", "@")):
+            name, equals, rest = value.partition("=")
+            if equals:
+                step, value = name, rest
+        if step in found:
+            raise UsageError("usage.flag", "`--output` is given twice for one call", hint="keep one of them")
+        found[step] = object_of(value, "--output")
+    return found

@@ -4,24 +4,9 @@ docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
-
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.inputs import assemble
-from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
-from cogcli.cli.options import Skill
-from cogcli.cli.progress import Display
+from cogcli.cli.options import Skill, command
 from cogcli.cli.run_flags import RunFlags
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.prepare import PreparedRun, RunRequest
-
-if TYPE_CHECKING:
-    from cogcli.runs.results import Control, RunResult
 
 
 @command(
@@ -34,96 +19,6 @@ if TYPE_CHECKING:
 )
 def run(context: CommandContext, skill: Skill, *, flags: RunFlags) -> int:
     """Run a skill."""
+    from cogcli.cli.run_skill import run_skill  # help and completion of its flags need nothing of a run
+
     return run_skill(context, skill, flags)
-
-
-def run_skill(
-    context: CommandContext, skill_id: str, flags: RunFlags, *, display: Display | None = None, answer: bool = True,
-    after: Callable[[RunResult], None] | None = None,
-) -> int:  # fmt: skip
-    """Run a skill and report the result; returns its exit code.
-
-    `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
-    """
-    given = _read_given(context, skill_id, flags)
-    if flags.plan:
-        from cogcli.cli.plan import show_plan
-
-        return show_plan(context, given)
-    # Before signals are handled: one during this import starts no run.
-    from cogcli.app.run_skill import run_given
-
-    listener = DisplayListener(display or display_of(context))
-
-    def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
-        context.warnings += [warning.to_payload() for warning in prepared.warnings]
-        return watch_start(context, listener, control)
-
-    result = run_given(context.settings, given, watch)
-    for text in result.leftovers:
-        context.warn(EnvironmentRefusal("service.leftover", text))
-    result, listener = answer_pause(context, result, listener)
-    report_result(context, result, listener, after, answer=answer)
-    return result.exit_code
-
-
-def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
-    """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path in place of
-    an id, and what settings do."""
-    if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
-        raise SkillNotFoundError(
-            "skill.not-found",
-            f"`{skill_id}` is no skill id",
-            hint="an id is domain.slug; see cogcli skills ls",
-        )
-    problems: list[CogcliError] = []
-    options = run_options(context, flags, problems)
-    read = assemble(context, flags)
-    request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, **options)
-    return GivenRun(request, [*problems, *read.problems], read.doubtful)
-
-
-def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:
-    """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
-    settings = context.settings
-    timeout = settings.value("timeout")
-    return {
-        "trace_id": _trace_id(flags.trace_id, problems),
-        "trust_level": settings.value("trust_level"),
-        "confirmed": tuple(flags.confirm),
-        "binds": parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems),
-        "fail_fast": not settings.value("keep_going"),
-        "max_workers": settings.value("max_workers"),
-        "timeout": None if timeout is None else float(timeout),
-        "step_timeout": float(settings.value("step_timeout")),
-        "conformance": settings.value("conformance"),
-        "seed": flags.seed or 0,
-        "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
-        "durability": settings.value("durability"),
-    }
-
-
-def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:
-    if text is not None and not re.fullmatch(r"[A-Za-z0-9._:-]{1,128}", text):
-        problems.append(
-            UsageError(
-                "usage.value",
-                f"`--trace-id`: found `{text[:60]}`",
-                expected="1 to 128 letters, digits, `.`, `_`, `:` or `-`",
-            )
-        )
-    return text
-
-
-def parse_pairs(given: list[str], flag: str, shape: str, problems: list[CogcliError]) -> dict[str, str]:
-    """The `name=value` texts of a repeatable flag; an error for any other text is added to `problems`."""
-    pairs: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            problems.append(UsageError("usage.value", f"`{flag}`: found `{text[:60]}`, expected {shape}"))
-        elif pairs.setdefault(name, value) != value:
-            problems.append(
-                UsageError("usage.value", f"`{flag} {name}` is given twice", hint="keep one of them")
-            )
-    return pairs

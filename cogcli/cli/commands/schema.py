@@ -7,10 +7,9 @@ from typing import Annotated
 
 from cogcli.app.schemas import NAMES
 from cogcli.app.schemas import schema as schema_of
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.options import OUTPUT, argument, switch, text
+from cogcli.cli.options import OUTPUT, argument, command, switch, text
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.terminal_text import visible
@@ -44,8 +43,7 @@ def schema(
         found = schema_of(name)
         context.own["json_schema"] = found
         answer = dumps(found, indent=True) + "\n"
-    if not context.json:
-        context.screen.answer(answer)
+    context.answer(answer)
     return OK
 
 
@@ -62,6 +60,5 @@ def _write_all(context: CommandContext, folder: str | None) -> int:
     except OSError as error:
         raise EnvironmentRefusal("env.disk", f"`{folder}` cannot be written: {error.strerror}") from error
     context.own["created"] = written
-    if not context.json:
-        context.screen.answer("".join(f"{visible(path)}\n" for path in written))
+    context.answer("".join(f"{visible(path)}\n" for path in written))
     return OK

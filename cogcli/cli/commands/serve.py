@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app.serving.catalog import Offer, offer_skills
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
-from cogcli.cli.command import command
-from cogcli.cli.commands.run import run_options
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
-from cogcli.cli.options import SAFETY, choice, text
+from cogcli.cli.options import SAFETY, choice, command, text
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
+from cogcli.cli.run_skill import run_options
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.protocols.secrets import Secrets
@@ -192,21 +191,16 @@ def _signals() -> list[signal.Signals]:
 
 
 def _announce(context: CommandContext, offer: Offer, where: str) -> None:
-    if context.screen.quiet:
-        return
-
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
-    context.screen.notify(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
+    context.note(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}")
 
 
 def _listener(context: CommandContext) -> ServerListener:
     from cogcli.app.serving.handlers import ServerListener
 
     def called(tool: str, report: Mapping[str, str]) -> None:
-        if not context.screen.quiet:
-            stamp = f"{context.settings.clock.now()[:23]}Z"
-            pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
-            context.screen.notify(f"{stamp} tool.called tool={tool}{pairs}\n")
+        pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
+        context.note(f"{context.settings.clock.now()[:23]}Z tool.called tool={tool}{pairs}")
 
     def bug(error: BaseException) -> None:
         report_bug(context.screen, "serve mcp", error, context)

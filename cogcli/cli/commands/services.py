@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from cogcli.app import services
-from cogcli.app.services import RefreshResult, ServiceChange
-from cogcli.cli.command import command
+from cogcli.app.services import RefreshResult
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, switch
+from cogcli.cli.options import SAFETY, argument, command, switch
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import StyledLine
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
@@ -35,10 +35,9 @@ def refresh(
     """Show the differences; with `--accept` write the lock, or the document."""
     found = services.refresh(context.settings, service, accept=accept)
     context.own["services"] = [_service_object(found)]
+    context.answer(_lines(found))
     if not context.json:
-        context.screen.answer_lines(_lines(found))
-        if not context.screen.quiet:
-            context.screen.notify(f"{visible(_summary(found))}\n")
+        context.note(visible(_summary(found)))
     return NO if found.differences and not found.accepted else OK
 
 
@@ -59,25 +58,15 @@ def _service_object(found: RefreshResult) -> dict[str, Any]:
     }
 
 
-def _lines(found: RefreshResult) -> list[list[tuple[str, str]]]:
+def _lines(found: RefreshResult) -> list[StyledLine]:
     """A line per change: sign, name, changed fields, and whether it breaks calls."""
-    return [
-        [
-            (
-                "  ".join(
-                    [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields), *_word(found, d)]
-                ),
-                "",
-            )
-        ]
-        for d in found.differences
-    ]
-
-
-def _word(found: RefreshResult, difference: ServiceChange) -> list[str]:
-    if found.noun == "tool" or difference.change == "added":
-        return []
-    return ["(breaking)" if difference.breaking else "(compatible)"]
+    lines: list[StyledLine] = []
+    for d in found.differences:
+        words = [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields)]
+        if found.noun != "tool" and d.change != "added":
+            words.append("(breaking)" if d.breaking else "(compatible)")
+        lines.append([("  ".join(words), "")])
+    return lines
 
 
 def _summary(found: RefreshResult) -> str:

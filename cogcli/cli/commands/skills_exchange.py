@@ -7,9 +7,8 @@ from typing import Annotated
 from cogcli.app.exchange.skill_export import export_skills
 from cogcli.app.exchange.skill_folder import read_folder
 from cogcli.app.exchange.skill_import import import_skill
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, argument, text
+from cogcli.cli.options import OUTPUT, argument, command, text
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
 
@@ -64,8 +63,7 @@ def import_folder(
 
 def _answer(context: CommandContext, files: list[str]) -> int:
     context.own["created"] = files
-    if not context.json:
-        context.screen.answer("".join(f"{visible(file)}\n" for file in files))
+    context.answer("".join(f"{visible(file)}\n" for file in files))
     return OK
 
 

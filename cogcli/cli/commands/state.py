@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from cogcli.app import episodes, state_document
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, switch, text
+from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, command, switch, text
 from cogcli.core.errors import NO, OK, CogcliError, PathAbsent, UsageError
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import truncate, visible, visible_block
 from cogcli.episode.listing.episode_row import read_row
+from cogcli.report.humanize import count_of, error_text, short_episode
 from cogcli.report.styled_text import StyledLine
 
 
@@ -87,10 +89,8 @@ def _value(context: CommandContext, document: dict[str, Any], path: str, flags: 
             raise _absent(error) from error
         value = flags.default
     context.own["value"] = value
-    if not context.json:
-        raw = isinstance(value, str) and flags.format != "json"
-        shown = value if raw else dumps(value, indent=True)
-        context.screen.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
+    shown = value if isinstance(value, str) and flags.format != "json" else dumps(value, indent=True)
+    context.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
     return OK
 
 
@@ -114,8 +114,8 @@ def _check(context: CommandContext, directory: Path) -> int:
     projected = state_document.project_state(directory, context.warn)
     count = sum(1 for _ in iterate_events(directory, context.warn))
     if stored == projected:
-        context.own["findings"] = []
-        return _write_result(context, f"state.json is what its {count} events project, byte for byte", OK)
+        good = f"state.json is what its {count} events project, byte for byte"
+        return _report_findings(context, [], good)
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:
@@ -133,31 +133,17 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
         for finding in verify_episode(directory).findings
         if finding.file == "state.json" and finding.severity == "error"
     ]
-    if found:
-        return _report_findings(context, found)
-    context.own["findings"] = []
-    return _write_result(
-        context, "state.json is another tool's: nothing that can be checked speaks against it", OK
-    )
+    good = "state.json is another tool's: nothing that can be checked speaks against it"
+    return _report_findings(context, found, good)
 
 
-def _report_findings(context: CommandContext, findings: list[dict[str, str]]) -> int:
-    """Write the findings; the first one becomes the error of the command."""
+def _report_findings(context: CommandContext, findings: list[dict[str, str]], good: str = "") -> int:
+    """Write the findings, without any what is `good`; the first one becomes the error of the command."""
     context.own["findings"] = findings
-    code = findings[0]["code"]
-    context.error = {
-        **findings[0],
-        "retryable": False,
-        "hint": "",
-        "next": [f"cogcli explain {code}"],
-    }
-    return _write_result(context, "\n".join(finding["message"] for finding in findings), NO)
-
-
-def _write_result(context: CommandContext, message: str, code: int) -> int:
-    if not context.json:
-        context.screen.answer(visible_block(message) + "\n")
-    return code
+    if findings:
+        context.fail(findings[0])
+    context.answer(visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n")
+    return NO if findings else OK
 
 
 def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
@@ -190,48 +176,30 @@ def _summary(context: CommandContext, document: dict[str, Any], directory: Path)
 
 
 def _episode(document: dict[str, Any]) -> list[str]:
-    from cogcli.report.humanize import short_episode
-
-    episode = _dict(document.get("episode"))
-    skill = _dict(episode.get("skill"))
-    tags = _dict(episode.get("tags"))
+    episode = object_of(document.get("episode"))
     parts = [short_episode(str(episode.get("id") or ""))]
-    if skill:
+    if skill := object_of(episode.get("skill")):
         parts.append(f"{skill.get('id')} {skill.get('version')}")
     parts.append(f"seed {episode.get('seed')}")
-    if tags:
+    if tags := object_of(episode.get("tags")):
         parts.append(f"tags {' '.join(f'{name}={value}' for name, value in tags.items())}")
     return parts
 
 
 def _plan(document: dict[str, Any]) -> list[str]:
-    plan = _dict(document.get("plan"))
-    steps = [step for step in plan.get("steps") or () if isinstance(step, dict)]
-    counts: dict[str, int] = {}
-    for step in steps:
-        status = str(step.get("status"))
-        counts[status] = counts.get(status, 0) + 1
-    words = ", ".join(f"{count} {status}" for status, count in counts.items())
-    total = f"{len(steps)} step{'s' if len(steps) != 1 else ''}" + (f": {words}" if words else "")
+    plan = object_of(document.get("plan"))
+    statuses = Counter(str(step.get("status")) for step in plan.get("steps") or () if isinstance(step, dict))
+    words = ", ".join(f"{count} {status}" for status, count in statuses.items())
+    total = count_of(statuses.total(), "step") + (f": {words}" if words else "")
     return [str(plan["source"]), total] if plan.get("source") else [total]
 
 
 def _outcomes(document: dict[str, Any], status: str) -> list[str]:
-    outcomes = _dict(document.get("outcomes"))
-    actions = outcomes.get("actions")
-    count = len(actions) if isinstance(actions, list) else 0
-    word = str(outcomes.get("status"))
-    if status == "interrupted":
-        word = "interrupted, not finalised"
-    parts = [word, f"{count} action{'s' if count != 1 else ''}"]
-    if names := _dict(outcomes.get("outputs")):
+    outcomes = object_of(document.get("outcomes"))
+    word = "interrupted, not finalised" if status == "interrupted" else str(outcomes.get("status"))
+    parts = [word, count_of(len(list_of(outcomes.get("actions"))), "action")]
+    if names := object_of(outcomes.get("outputs")):
         parts.append(f"outputs {', '.join(names)}")
-    if error := _dict(outcomes.get("error")):
-        from cogcli.report.humanize import error_text
-
+    if error := object_of(outcomes.get("error")):
         parts.append(error_text(error))
     return parts
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

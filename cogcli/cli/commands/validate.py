@@ -10,13 +10,12 @@ from cogcli.app.checks import registry_check
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.cli.code_frame import Sources
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.options import OUTPUT, argument, choice, switch, text
+from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text
+from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
-from cogcli.cli.stdin import read_stdin
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
@@ -54,7 +53,7 @@ def validate(
     code = _fill_envelope(context, checked, strict=strict)
     sources = Sources(context.base, contents)
     if not context.json:
-        _FORMATS[format](context, checked, sources)
+        _answer(context, checked, sources, format)
     wanted.write(context, lambda: registry_report(checked, strict=strict, end_of=sources.end), code, most=100)
     return code
 
@@ -80,19 +79,24 @@ def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: b
     context.own["counts"] = checked.counts
     if failed:
         first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
-        context.error = {**first.to_payload(), "retryable": False, "next": [f"cogcli explain {first.code}"]}
+        context.fail(first.to_payload())
     return NO if failed else OK
 
 
-def _text(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    out = context.screen.out
-    lines: list[StyledLine] = []
-    for problem in checked.problems:
-        lines += [
-            *problem_lines(problem, width=out.width, as_error=False, sources=sources),
-            [("", "")],
-        ]
-    context.screen.answer_lines([*lines, *_sums(checked)])
+def _answer(context: CommandContext, checked: RegistryCheck, sources: Sources, format: str) -> None:
+    width = context.screen.out.width
+    if format == "text":
+        for problem in checked.problems:
+            lines = problem_lines(problem, width=width, as_error=False, sources=sources)
+            context.answer([*lines, [("", "")]])
+        context.answer(_sums(checked))
+    elif format == "github":
+        context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
+    else:
+        for p in checked.problems:
+            context.answer(
+                (dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)) + "\n"
+            )
 
 
 def _sums(checked: RegistryCheck) -> list[StyledLine]:
@@ -105,19 +109,3 @@ def _sums(checked: RegistryCheck) -> list[StyledLine]:
     why = f"   Why? cogcli explain {told[0].code}" if told else ""
     style = "red" if checked.errors else "yellow" if checked.warnings else "green"
     return [[(f"Checked {words} in {checked.seconds:.2f}s.", "")], [(sums, style), (why, "dim")]]
-
-
-def _concise(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    context.screen.answer("".join(concise(p, as_error=False) + "\n" for p in checked.problems))
-
-
-def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    for problem in checked.problems:
-        context.screen.answer(dumps(problem.to_payload()) + "\n")
-
-
-def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    context.screen.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
-
-
-_FORMATS = {"text": _text, "concise": _concise, "jsonl": _jsonl, "github": _github}

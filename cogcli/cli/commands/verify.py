@@ -6,20 +6,19 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.checks.reports import episodes_report
 from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, place_of
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, switch, text
+from cogcli.cli.options import argument, command, switch, text
 from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import ENVIRONMENT, NO, OK, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.episode.signing import public_key
-from cogcli.report.glyphs import Glyphs, style_of
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 
 _REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
@@ -50,12 +49,17 @@ def verify(
     started = time.monotonic()
     wanted = parse_reports(report, without=("sarif", "github"))
     directories = _directories(context, names, all=all)
-    verifier = EpisodeVerifier(context.settings, _key(key), _head(head, directories), repair, context.warn)
+    verifier = EpisodeVerifier(
+        context.settings,
+        None if key is None else public_key(key),
+        _head(head, directories),
+        repair,
+        context.warn,
+    )
     results: list[VerifyResult] = []
     for one in verifier.verify(directories):
         results.append(one)
-        if not context.json:
-            context.screen.answer_lines(_lines(one, context.screen.out.glyphs))
+        context.answer(_lines(one, context.screen.out.glyphs))
     code = _fill_envelope(context, results)
     wanted.write(context, lambda: episodes_report(results, time.monotonic() - started), code)
     return code
@@ -81,9 +85,8 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
 
 
 def _summary(result: VerifyResult) -> str:
-    count = len(result.errors)
     intact = "nothing vouches for it" if result.level == "unvouched" else "nothing altered"
-    text = f"{count} finding{'s' if count != 1 else ''}" if count else intact
+    text = count_of(len(result.errors), "finding") if result.errors else intact
     text += ", not sealed" if result.level == "unfinished" else ""
     repaired = ", mended now" if result.level == "unfinished" else ", sealed now"
     return text + (repaired if result.repaired else "")
@@ -100,23 +103,12 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
     errors = [finding for one in unreadable or results for finding in one.errors]
-    context.error = _error(errors[0]) if errors else None
+    if errors:
+        known = ("code", "message", *(name for name in ("file", "line") if errors[0].get(name)))
+        context.fail({name: errors[0][name] for name in known})
     if unreadable:
         return ENVIRONMENT
     return NO if errors else OK
-
-
-def _error(finding: dict[str, Any]) -> dict[str, Any]:
-    """The `error` object of the envelope for a finding."""
-    places = {name: finding[name] for name in ("file", "line") if finding.get(name)}
-    return {
-        "code": finding["code"],
-        "message": finding["message"],
-        **places,
-        "retryable": False,
-        "hint": "",
-        "next": [f"cogcli explain {finding['code']}"],
-    }
 
 
 def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
@@ -127,13 +119,6 @@ def _directories(context: CommandContext, names: Sequence[str], *, all: bool) ->
         store = episodes.store_of(settings)
         return [store.runs_dir / episode_id for episode_id in store.ids()]
     return [episodes.find(settings, word) for word in names or ["@last"]]
-
-
-def _key(path: str | None) -> str | None:
-    if path is None:
-        return None
-
-    return public_key(path)
 
 
 def _head(given: str | None, directories: Sequence[Path]) -> str | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, argument, choice, integer
+from cogcli.cli.options import OUTPUT, argument, choice, command, integer
 from cogcli.core.errors import OK
 
 

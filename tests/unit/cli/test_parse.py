@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from cogcli.cli.app import COMMANDS, ROWS
-from cogcli.cli.command import Call
 from cogcli.cli.command_help import text_of
-from cogcli.cli.options import PANELS
+from cogcli.cli.options import PANELS, Call
 from cogcli.cli.run_flags import RunFlags
 from cogcli.cli.typer_app import load, parse, root
 from cogcli.core.errors import UsageError

@@ -8,8 +8,7 @@ from fakes.risk_review import Log, risk_review
 
 from cogcli.events.envelope import Event
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
-from cogcli.report.glyphs import UNICODE
-from cogcli.report.styled_text import plain_text, width
+from cogcli.report.styled_text import UNICODE, plain_text, width
 
 
 def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> list[Event]:

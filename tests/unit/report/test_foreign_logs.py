@@ -17,10 +17,9 @@ from cogcli.episode.project import project
 from cogcli.events.envelope import Event
 from cogcli.report import graph, table, timeline
 from cogcli.report.compare import compare, side_of
-from cogcli.report.glyphs import UNICODE
 from cogcli.report.lineage import Lineage, targets
 from cogcli.report.run_fold import RunFold, fold
-from cogcli.report.styled_text import plain_text
+from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.trace_export import trace_spans
 from cogcli.report.tree import footer, tree
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from fakes.risk_review import DECLARED, Log, risk_review
 
-from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.lineage import NOTHING, Declared, Lineage, declared_places, lineage, overlap, rows, targets
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain_text, width
+from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.why import causes, known_places, why
 
 

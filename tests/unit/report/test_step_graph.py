@@ -8,10 +8,9 @@ import subprocess
 import pytest
 from fakes.risk_review import risk_review
 
-from cogcli.report.glyphs import UNICODE
 from cogcli.report.graph import GraphView, Node, dot, graph_of, mermaid, text
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain_text, width
+from cogcli.report.styled_text import UNICODE, plain_text, width
 
 HOSTILE = GraphView(
     'a"];--\n\x1b[2J',

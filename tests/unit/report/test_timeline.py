@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fakes.risk_review import risk_review
 
-from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain_text, width
+from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.timeline import rows, timeline
 
 

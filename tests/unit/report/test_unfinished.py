@@ -8,10 +8,9 @@ import pytest
 from fakes.logged import NOW, STAMP, event
 
 from cogcli.events.envelope import Event
-from cogcli.report.glyphs import UNICODE
 from cogcli.report.lineage import Lineage, targets
 from cogcli.report.run_fold import RunFold, fold
-from cogcli.report.styled_text import plain_text, width
+from cogcli.report.styled_text import UNICODE, plain_text, width
 from cogcli.report.table import rows
 from cogcli.report.timeline import timeline
 from cogcli.report.tree import header, tree

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.cli import error_output
-from cogcli.cli.command import Call
+from cogcli.cli import main
 from cogcli.cli.context import CommandContext
+from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
 from cogcli.core.problems import Problem, ProblemsFound
@@ -61,7 +61,7 @@ def test_a_command_that_failed_in_the_end_has_the_status_of_its_error(
     monkeypatch.setattr("sys.stdout", out)
     context = CommandContext(Call([]), Screen({}, json=True), {})
     context.own.update({"status": before, "outputs": {"a": 1}})
-    code = error_output.report_error(context.screen, "run", CogcliError("env.disk", "full"), context)
+    code = main.report_error(context.screen, "run", CogcliError("env.disk", "full"), argv=[], context=context)
     body: dict[str, Any] = json.loads(out.getvalue())
     assert (code, body["exit_code"], body["status"], body["error"]["code"]) == (3, 3, "error", "env.disk")
     assert body["outputs"] == {"a": 1}

@@ -1,0 +1,143 @@
+"""What completion offers for a value (docs/reference/command-line.md#completion).
+
+Values come from paths and caches, no spec is read; what only one kind of value needs is imported for it alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.episodes import find, list_episodes
+from cogcli.app.explain import pages
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS
+from cogcli.cli.app import COMMANDS, TOPICS, first_words
+from cogcli.specs.host_layout import layout_of
+from cogcli.specs.layout import FoundFile, Layout
+
+NEWEST: Final = 50
+"""How many episodes are offered."""
+
+
+class CompletionQuery(NamedTuple):
+    """What is asked: the command, its flags and words before the value, and the beginning of the value."""
+
+    command: str
+    typed: dict[str, Any]
+    incomplete: str
+
+    @property
+    def settings(self) -> Settings:
+        """The settings under the global flags typed; `-C` is followed."""
+        if directory := self.typed.get("directory"):
+            os.chdir(directory)
+        flags = {name: self.typed[name] for name in ("registry", "runs_dir") if self.typed.get(name)}
+        return Settings(flags, os.environ)
+
+
+def values_of(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
+    """The words for a value of these kinds with what they mean."""
+    found = [pair for name in kinds.split() for pair in _KINDS[name](query)]
+    return [(word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)]
+
+
+_PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.=/#-]*")
+_SPECIAL: Final = re.compile(r"""[^\w ',.:;()<>/=+-]""")
+"""A shell puts a word on its line as it is, and zsh evaluates the answer: names of files and texts of episodes hold
+nothing that it would act on."""
+
+
+def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
+    settings = query.settings
+    files = [file for layout in _layouts(settings) for file in layout.all(kind)]
+    found = _binding_ids(settings, files) if kind == "binding" else {file.id for file in files}
+    return [(id, kind) for id in sorted(found)]
+
+
+def _specs(query: CompletionQuery) -> list[tuple[str, str]]:
+    """The ids of the kind that the command's group is named for."""
+    kind = query.command.split()[0]
+    return _ids("capability" if kind == "capabilities" else kind.removesuffix("s"), query)
+
+
+def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
+    """`CAP=BINDING`: capabilities; after the sign the bindings in the capability's folder."""
+    capability, sign, _ = query.incomplete.partition("=")
+    if not sign:
+        return [(f"{id}=", meaning) for id, meaning in _ids("capability", query)]
+    settings = query.settings
+    files = [file for layout in _layouts(settings) for file in layout.bindings(capability)]
+    return [(f"{capability}={id}", "binding") for id in sorted(_binding_ids(settings, files))]
+
+
+def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
+    """The ids in files of bindings, whose names are free: as the cache has them, which no file is parsed for."""
+    from cogcli.core.canonical import digest
+    from cogcli.core.files import FileRefused, read_regular
+    from cogcli.specs.cache import CompiledCache
+    from cogcli.specs.spec_reader import MAX_BYTES
+
+    cache, found = CompiledCache(settings.cache_file), set()
+    for file in files:
+        with suppress(FileRefused):
+            compiled = cache.get("binding", digest(read_regular(file.path, limit=MAX_BYTES)))
+            if compiled:
+                found.add(str(compiled.raw["id"]))
+    cache.close()
+    return found
+
+
+def _layouts(settings: Settings) -> list[Layout]:
+    return [layout_of(layer) for layer in settings.layers]
+
+
+def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
+    from cogcli.episode.listing.episode_row import EpisodeFilter
+
+    rows = list_episodes(query.settings, EpisodeFilter(), NEWEST)
+    named = [("@last", "the newest"), ("@failed", "the newest that is not ok")] if rows else []
+    return [*named, *((row.id, f"{row.skill} {row.status}") for row in rows)]
+
+
+def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
+    """The steps of the episode that is typed, else of the newest."""
+    from cogcli.app.state_document import parse_state, read_stored_state
+
+    directory = find(query.settings, query.typed.get("target") or query.typed.get("episode"))
+    data = read_stored_state(directory)
+    steps = parse_state(data, directory)["plan"]["steps"] if data else []
+    return [(step["id"], f"{step['status']} {step.get('description') or ''}".rstrip()) for step in steps]
+
+
+def _codes(query: CompletionQuery) -> list[tuple[str, str]]:
+    return [(code, meaning) for code, (meaning, _, _) in pages().items()]
+
+
+def _topics(query: CompletionQuery) -> list[tuple[str, str]]:
+    topics = [(name, "topic") for name in TOPICS]
+    return [*topics, *((name, COMMANDS.get(name, ("", "group"))[1]) for name in first_words())]
+
+
+def _settings(query: CompletionQuery) -> list[tuple[str, str]]:
+    return [(name, "setting") for name in (*KEYS, "runs_dir", "project", "trust")]
+
+
+_KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
+    "skills": partial(_ids, "skill"),
+    "capabilities": partial(_ids, "capability"),
+    "bindings": partial(_ids, "binding"),
+    "services": partial(_ids, "service"),
+    "specs": _specs,
+    "choices": _choices,
+    "episodes": _episodes,
+    "steps": _steps,
+    "codes": _codes,
+    "topics": _topics,
+    "settings": _settings,
+}
+"""What completion offers, by the names that `cli/options.py` and the commands use."""

@@ -1,0 +1,245 @@
+"""`trace EP`: an episode read, and shown in one of its views (docs/reference/command-line.md#views)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from cogcli.app import episodes
+from cogcli.app.state_document import iterate_shown_events
+from cogcli.cli.context import CommandContext
+from cogcli.cli.render_error import next_lines
+from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
+from cogcli.cli.streams import OutputStream
+from cogcli.cli.trace_tree import TracedEpisode, next_commands, show_tree, waiting_lines
+from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.problems import suggestion
+from cogcli.core.step_path import StepPath
+from cogcli.core.terminal_text import visible
+from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.listing.episode_row import read_row
+from cogcli.episode.log_reader import iterate_events
+from cogcli.events.envelope import Event
+from cogcli.report.run_fold import RunFold, fold
+from cogcli.report.unfinished_runs import unfinished_state
+
+
+def find_episode(context: CommandContext, name: str | None, trace_id: str | None) -> tuple[Path, str]:
+    """The directory of the episode, and a note where its trace has other episodes. Raises UsageError."""
+    if trace_id is None:
+        return episodes.find(context.settings, name), ""
+    if name is None:
+        rows = episodes.store_of(context.settings).by_trace(trace_id)
+        if not rows:
+            raise UsageError(
+                "episode.unknown", f"no episode has trace id `{trace_id[:130]}`", next=("cogcli ls",)
+            )
+        shared = f"{len(rows)} episodes share trace {trace_id}; this is the newest"
+        return rows[0].directory, shared if len(rows) > 1 else ""
+    directory = episodes.find(context.settings, name)
+    own = read_row(directory).trace_id
+    if own != trace_id:
+        raise UsageError(
+            "usage.value",
+            f"`--trace-id {trace_id}` is not the trace of {directory.name}",
+            found=own or "none",
+        )
+    return directory, ""
+
+
+def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFlags) -> int:
+    """Show an episode in the view of its flags. Raises UsageError where flags exclude each other."""
+    view, output = view_of(flags), _output(flags)
+    if flags.follow:
+        events = _follow(context, directory, view, flags)
+        is_written = view == "events" and not context.json
+    else:
+        events, is_written = list(iterate_shown_events(directory, context.warn)), False
+    log = for_reports(events)
+    reported = tuple(log.events)
+    folded, row = fold(reported), read_row(directory)
+    folded.actions = log.actions
+    only = _require_step(folded, flags.step)
+    unfinished = unfinished_state(folded, row.status)
+    if view == "events":
+        reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
+    shown = TracedEpisode(
+        folded, row.status, flags, only, note, reported, directory, unfinished,
+        # A crash between two sealing steps left it open; another tool's is never sealed.
+        unsealed=folded.chained and not row.sealed and row.status not in ("running", "pending", "interrupted"),
+    )  # fmt: skip
+    context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
+    if output is not None:
+        _into_file(context, view, shown, output)
+        context.own["file"] = context.settings.display_path(output)
+        context.answer(f"{visible(context.settings.display_path(output))}\n")
+    elif context.json:
+        context.own["trace"] = _episode_object(context, view, shown)
+    elif not is_written:
+        _answer(context, view, shown)
+    return OK
+
+
+def _step_of(event: Event) -> str:
+    """The step of an event; an event of another tool has it in its payload only."""
+    in_payload = event.payload.get("step_id") if isinstance(event.payload, dict) else None
+    return event.step_id or (in_payload if isinstance(in_payload, str) else "")
+
+
+def view_of(flags: TraceFlags) -> str:
+    """The view of the flags. Raises UsageError where format and view exclude each other."""
+    view, format = flags.view, flags.format or "text"
+    if flags.why is not None:
+        if view is not None or format != "text":
+            raise UsageError(
+                "usage.flag", "`--why` is a view of its own", hint="leave --view and --format out"
+            )
+        return "why"
+    if format in EXPORTED:
+        if view is not None or flags.step is not None:
+            raise UsageError(
+                "usage.value",
+                f"`--format {format}` exports the whole run",
+                hint="leave --view and --step out",
+            )
+        return "export"
+    if format in DRAWN:
+        if view not in (None, "tree"):
+            raise UsageError("usage.value", f"`--format {format}` draws the tree", hint="leave --view out")
+        return "graph"
+    if format in LISTED and view in (None, "tree"):
+        if view == "tree":
+            raise UsageError("usage.value", f"`--format {format}` is for tables", hint="as in --view table")
+        return "table"
+    if format == "jsonl" and view in (None, "tree"):
+        return "events"
+    return view or "tree"
+
+
+def _output(flags: TraceFlags) -> str | None:
+    """The file of `-o`, checked before anything is read; None without one. Raises UsageError."""
+    path = flags.o
+    if path is None:
+        return None
+    if flags.follow:
+        raise UsageError("usage.flag", "`--follow` tells events as they come", hint="leave -o for afterwards")
+    if not path:
+        raise UsageError("usage.value", "`-o`: an empty word names no file", hint="is a variable unset?")
+    if os.path.lexists(path):
+        raise _file_exists(path)
+    return path
+
+
+def _answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
+    """Write a view to stdout; to stderr, what an unfinished run waits for and the commands that continue it."""
+    _writer(view)(context, shown)
+    if view == "export" or context.screen.quiet or shown.flags.format not in (None, "text"):
+        return
+    waiting = []
+    if view != "tree":
+        waiting = waiting_lines(context, shown, width=context.screen.err.width, in_tree=False)
+    for line in waiting + next_lines(next_commands(context, shown)):
+        context.screen.notify_line(line)
+
+
+def _writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
+    if view == "tree":
+        return show_tree
+    from cogcli.cli.trace_views import VIEWS
+
+    return VIEWS[view]
+
+
+def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
+    """Write a view to a new file, without colour and cut lines.
+
+    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
+    """
+    screen, before, whole = context.screen, context.screen.out, StringIO()
+    try:
+        screen.out = OutputStream(whole, {}, "never")
+        _writer(view)(context, shown)
+    finally:
+        screen.out = before
+    try:
+        with open(path, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(whole.getvalue())
+    except FileExistsError as error:
+        raise _file_exists(path) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such name"
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {reason}", hint="free some space, or name another file"
+        ) from error
+
+
+def _file_exists(path: str) -> UsageError:
+    """The error for a file that `-o` would overwrite."""
+    return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
+
+
+def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
+    """`trace` of the envelope, with the rows or the object of the view."""
+    from cogcli.cli.trace_views import OBJECTS
+    from cogcli.report.table import rows
+
+    root = shown.fold.root
+    body = {
+        "status": shown.status,
+        "skill": root.skill if root else None,
+        "version": root.version if root else None,
+        "started_at": root.started_at if root else None,
+        "duration_ms": root.ms if root else None,
+        "error": root.error if root else None,
+        "steps": rows(shown.fold, only=shown.only),
+        "waits": [ask._asdict() for ask in shown.unfinished.asks],
+        "next": next_commands(context, shown),
+    }
+    if not shown.fold.chained:
+        body["actions"] = shown.fold.actions
+    more = OBJECTS.get(view)
+    return body | ({view: more(context, shown)} if more else {})
+
+
+def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:
+    """All events, after the run has ended. Each is written as it comes: to stdout in the view `events`, else to
+    stderr."""
+    from cogcli.cli.progress import display_for
+    from cogcli.cli.trace_views import EventPrinter
+
+    if flags.step is not None or flags.format in LISTED:
+        raise UsageError(
+            "usage.flag", "`--follow` tells every event", hint="leave --step and tables for afterwards"
+        )
+    on_stdout = view == "events" and not context.json
+    display = display_for(context.screen, "none" if on_stdout else "auto", verbose=context.verbose)
+    write = EventPrinter(context, flags) if on_stdout else display
+    events = []
+    try:
+        for event in iterate_events(directory, context.warn, wait=lambda: sleep(_POLL)):
+            write(event)
+            events.append(event)
+    finally:
+        display.close()
+    return events
+
+
+_POLL = 0.1
+"""Seconds between two reads of a growing log."""
+
+
+def _require_step(folded: RunFold, wanted: str | None) -> str:
+    if wanted is None:
+        return ""
+    known = [step.id for run in folded.runs.values() for step in run.steps.values()]
+    if wanted in known:
+        return wanted
+    raise UsageError(
+        "usage.value",
+        f"there is no step `{wanted}`",
+        hint=suggestion(wanted, known) or f"steps: {', '.join(known[:20])}",
+    )

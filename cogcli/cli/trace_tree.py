@@ -1,0 +1,196 @@
+"""An episode as `trace` takes it: its tree (docs/reference/command-line.md#views), what its run waits for, and the
+commands that continue it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Any, NamedTuple
+
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
+from cogcli.cli.run_flags import TraceFlags
+from cogcli.core.step_path import StepPath
+from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
+from cogcli.events.envelope import Event
+from cogcli.report.humanize import fuzzy_time, short_episode
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import StepView
+from cogcli.report.styled_text import StyledLine, named_rows
+from cogcli.report.tree import footer, header, run_error, tree
+from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
+
+
+class TracedEpisode(NamedTuple):
+    """An episode as `trace` displays it. `only` is the step of `--step`, `note` a line about other episodes of the
+    trace."""
+
+    fold: RunFold
+    status: str
+    flags: TraceFlags = TraceFlags()
+    only: str = ""
+    note: str = ""
+    events: tuple[Event, ...] = ()
+    directory: Path | None = None
+    unfinished: UnfinishedState = UnfinishedState()
+    unsealed: bool = False
+    """Whether the run has ended without a manifest: a crash while sealing."""
+
+    @property
+    def status_text(self) -> str:
+        """The status in words."""
+        return "interrupted, not finalised" if self.status == "interrupted" else self.status
+
+    @property
+    def note_lines(self) -> list[StyledLine]:
+        """The note as the first line of a view; none without one."""
+        return [[(visible(self.note), "dim")]] if self.note else []
+
+    @property
+    def out_of_disk(self) -> bool:
+        """Whether a full disk ended the run."""
+        error = self.fold.root.error if self.fold.root else None
+        return error is not None and error.get("code") == "env.disk"
+
+
+def waiting_lines(
+    context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
+) -> list[StyledLine]:
+    """A line per open request, call in doubt and other reason why the run has not ended.
+
+    Times are relative where there is a width. The error of the run is left out with `in_tree`: the tree has it.
+    """
+    now = context.settings.clock.now()
+    rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
+    rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
+    if shown.unsealed:
+        rows.append(("unsealed", "the run has ended, but its process died before everything was written"))
+    return named_rows(rows, indent="", style="warning")
+
+
+def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
+    """The commands that continue the run; empty for one that has ended or is running."""
+    if shown.directory is None or not shown.fold.chained:
+        return []
+    episode = _episode_argument(context, shown)
+    return [
+        f"cogcli {text}{context.again}"
+        for text in _continuations(shown, episode, context.settings.clock.now())
+    ]
+
+
+def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+    if shown.unsealed:
+        yield f"verify {episode} --repair"
+        return
+    if shown.status not in ("pending", "interrupted"):
+        if shown.out_of_disk:
+            steps = shown.fold.root.own if shown.fold.root else []
+            left = next((step.id for step in steps if step.status != "done"), "")
+            first = f" --from {quote(left)}" if left and left != steps[0].id else ""
+            yield f"rerun {episode}{first}"
+        return
+    open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
+    capabilities = [ask.capability for ask in open_asks]
+    for ask in open_asks:
+        # The id, where two requests are for one capability.
+        name = quote(ask.capability if capabilities.count(ask.capability) == 1 else ask.approval_id)
+        yield f"resume {episode} --approve {name}"
+        yield f"resume {episode} --reject {name}"
+    if shown.unfinished.doubtful:
+        from cogcli.runs.doubt_decisions import resume_commands
+
+        doubtful = [step.id for step in shown.unfinished.doubtful]
+        yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, doubtful))
+    if not open_asks and not shown.unfinished.doubtful:
+        yield f"resume {episode}"
+
+
+def _episode_argument(context: CommandContext, shown: TracedEpisode) -> str:
+    """The short id of an episode in the runs directory, else its path, quoted for the shell."""
+    from pathlib import Path
+
+    directory = shown.directory
+    if directory is None:
+        return ""
+    home = Path(context.settings.runs_dir)
+    if directory.parent == home or directory.parent == home.resolve():
+        return short_episode(directory.name)
+    return quote(str(directory))
+
+
+def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False) -> list[StyledLine]:
+    """Head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
+    stream = context.screen.err if on_stderr else context.screen.out
+    now = context.settings.clock.now()
+    width, glyphs, fold = stream.width, stream.glyphs, shown.fold
+    lines = shown.note_lines
+    lines.append(header(fold, glyphs, status=shown.status_text, now=now, width=width))
+    lines += tree(fold, glyphs, status=shown.status_text, width=width, only=shown.only)
+    if not shown.only:
+        lines.append(footer(fold, glyphs))
+    return lines
+
+
+def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the tree, what the run waits for, and with `--io` the values of steps."""
+    waiting = waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
+    context.screen.answer_lines([*tree_lines(context, shown), *waiting, *_io(context, shown)])
+
+
+def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
+    """With `--io`, the input, attempts and output of each step."""
+    lines: list[StyledLine] = []
+    if shown.flags.io:
+        for run in shown.fold.runs.values():
+            for step in run.steps.values():
+                if not shown.only or StepPath(step.id).within(shown.only):
+                    lines += [
+                        [("", "")],
+                        [(visible(step.id), "bold")],
+                        *_step_values(step, shown.flags.most_bytes),
+                    ]
+    return lines
+
+
+def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
+    lines = _block("input", step.input, most)
+    several = len(step.attempts) > 1
+    for number, attempt in enumerate(step.attempts, start=1):
+        if several:
+            words = (
+                attempt.get("binding_id"),
+                attempt.get("status"),
+                attempt.get("code"),
+                attempt.get("message"),
+            )
+            lines.append(
+                [(f"  attempt {number}  ", "dim"), (visible("  ".join(str(w) for w in words if w)), "")]
+            )
+        for name in ("request", "reply"):
+            lines += _block(name, attempt.get(name), most)
+        for name in ("printed", "stderr"):
+            lines += _text_block(name, attempt.get(name), most)
+        noticed = attempt.get("notices")
+        lines += _text_block(
+            "noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None, most
+        )
+    return lines + _block("output", step.output, most) + _block("error", step.error, most)
+
+
+def _block(word: str, value: Any, most: int | None) -> list[StyledLine]:
+    if value is None:
+        return []
+    return _lines(word, dumps(value, indent=True), most)
+
+
+def _text_block(word: str, text: Any, most: int | None) -> list[StyledLine]:
+    """The lines of a text that a call printed; none for an empty one."""
+    return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
+
+
+def _lines(word: str, block: str, most: int | None) -> list[StyledLine]:
+    head, more = truncate_bytes(block, most)
+    text = [*visible_block(head).split("\n"), *([more] if more else [])]
+    return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
