@@ -8,7 +8,7 @@ import pytest
 
 from cogcli.app import preflight_rules
 from cogcli.bindings import live_runner
-from cogcli.core.errors import FAILURES, OverloadedError, TransportError
+from cogcli.core.errors import FAILURES, OverloadedError, RuntimeErrorBase, TransportError
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
 from cogcli.protocols import PROTOCOLS
@@ -19,7 +19,7 @@ from cogcli.protocols.openapi.rules import RULES as LINES
 from cogcli.protocols.openrpc import reply
 from cogcli.protocols.openrpc.rules import RULES as RPC
 from cogcli.verification import failure_rules
-from cogcli.verification.harness import Bench, verdict_of
+from cogcli.verification.harness import EFFECTS, Bench, verdict_of
 from cogcli.verification.verdict import FAILED, PASSED
 
 OTHER_ENTRIES = ("command line", "environment")
@@ -57,7 +57,7 @@ def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_blind_repeat_of_effects_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provoked(LINES, "retry.effect").status == PASSED
-    monkeypatch.setattr(call, "_may_repeat_attempt", lambda capability, error: True)
+    monkeypatch.setattr(call, "HARMLESS", frozenset(EFFECTS))
     assert provoked(LINES, "retry.effect").status == FAILED
 
 
@@ -80,7 +80,7 @@ def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: py
 
 
 def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "_may_fall_back", lambda capability, error: False)
+    monkeypatch.setattr(RuntimeErrorBase, "falls_back", property(lambda error: False))
     assert "another binding was tried" in provoked(failure_rules.lines(), "call.server-error 500").reason
 
 
