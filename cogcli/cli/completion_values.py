@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.episodes import find, list_episodes
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
@@ -97,6 +96,7 @@ def _layouts(settings: Settings) -> list[Layout]:
 
 
 def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
+    from cogcli.app.episodes import list_episodes
     from cogcli.episode.listing.episode_row import EpisodeFilter
 
     rows = list_episodes(query.settings, EpisodeFilter(), NEWEST)
@@ -106,6 +106,7 @@ def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
 
 def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
     """The steps of the episode that is typed, else of the newest."""
+    from cogcli.app.episodes import find
     from cogcli.app.state_document import parse_state, read_stored_state
 
     directory = find(query.settings, query.typed.get("target") or query.typed.get("episode"))
