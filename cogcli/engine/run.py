@@ -14,6 +14,7 @@ from cogcli.engine.plan import StepPlan, record
 from cogcli.engine.step import run_step
 from cogcli.engine.tasks import GRACE_SECONDS, Effects, Interrupted, Spawn
 from cogcli.events import build
+from cogcli.events.envelope import Draft
 from cogcli.mapping.apply import initial_state
 from cogcli.state.execution import ExecutionState
 
@@ -73,12 +74,7 @@ class _Root:
 
     def steps(self) -> Effects:
         run = self._run
-        records = [record(step) for step in run.plan.steps]
-        labels = [f"{entry['kind']}:{entry['description']}" for entry in records]
-        rationale = f"steps of {run.plan.skill.id} in plan order"
-        run.emit(
-            build.plan_created(run.state.run_id, rationale=rationale, step_records=records, steps=labels)
-        )
+        run.emit(_plan_event(run))
         outcome = yield from self._drive()
         if outcome.status == "pending":
             reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
@@ -168,6 +164,14 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
     )
+
+
+def _plan_event(run: Run) -> Draft:
+    """A function of its own, so that the records of all steps are freed before the first step."""
+    records = [record(step) for step in run.plan.steps]
+    labels = [f"{entry['kind']}:{entry['description']}" for entry in records]
+    rationale = f"steps of {run.plan.skill.id} in plan order"
+    return build.plan_created(run.state.run_id, rationale=rationale, step_records=records, steps=labels)
 
 
 def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
