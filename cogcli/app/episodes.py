@@ -9,11 +9,9 @@ from typing import Any
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.system import rfc3339
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import nothing_began_error, open_episode
-from cogcli.episode.removal import is_being_made
 from cogcli.episode.store import Store
 from cogcli.report.humanize import seconds_of
 
@@ -40,6 +38,8 @@ def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) 
 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     """The error of an episode whose run was stopped before its first event; None for any other."""
+    from cogcli.episode.removal import is_being_made
+
     try:
         with open_episode(row.directory) as folder:
             # A log is locked as soon as it is made; the moment before that has nothing that tells.
@@ -55,6 +55,8 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     """The timestamp of this age before now; None without an age. Raises UsageError that names the flag."""
     if age is None:
         return None
+
+    from cogcli.core.system import rfc3339
 
     number, unit = age[:-1], age[-1:]
     if not number.isascii() or not number.isdigit() or unit not in _UNITS or len(number) > 6:
