@@ -34,6 +34,15 @@ from cogcli.specs.layers import Layer, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
+from cogcli.verification.check_result import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    CheckResult,
+    CheckResults,
+    join_differences,
+    verify_all,
+)
 from cogcli.verification.curl import curl_line
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
@@ -47,15 +56,6 @@ from cogcli.verification.scenario import (
     directory_of,
     files_in,
     read_scenario,
-)
-from cogcli.verification.verdict import (
-    FAILED,
-    PASSED,
-    SKIPPED,
-    Verdict,
-    Verdicts,
-    join_differences,
-    verify_all,
 )
 
 OUTPUTS: Final = "outputs equal expected_output"
@@ -130,12 +130,12 @@ def verify_bindings(
     protocol: str,
     live: bool = False,
     jobs: int = 4,
-    listener: Callable[[Verdict], None] | None = None,
-) -> Verdicts:
-    """Verify each scenario, `jobs` at a time; `listener` gets each verdict, in the order of the scenarios."""
+    listener: Callable[[CheckResult], None] | None = None,
+) -> CheckResults:
+    """Verify each scenario, `jobs` at a time; `listener` gets each result, in the order of the scenarios."""
     verifier = _Verifier(settings, source, scenarios, protocol, live=live)
     try:
-        return verify_all(scenarios, verifier.verdict, jobs, listener)
+        return verify_all(scenarios, verifier.check, jobs, listener)
     finally:
         verifier.close()
 
@@ -176,10 +176,10 @@ class _Verifier:
         except OSError:
             return
 
-    def verdict(self, scenario: Scenario) -> Verdict:
-        """The verdict on one scenario. What the scenario, the binding or the service does wrong is never raised."""
+    def check(self, scenario: Scenario) -> CheckResult:
+        """The result of one scenario. What the scenario, the binding or the service does wrong is never raised."""
         begun = time.monotonic()
-        base = Verdict(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
+        base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
         try:
             found = self._verify(scenario)
         except _NotRunnable as error:
@@ -190,7 +190,7 @@ class _Verifier:
         took = round((time.monotonic() - begun) * 1000)
         return found._replace(ms=took, subject=base.subject, file=base.file)
 
-    def _verify(self, scenario: Scenario) -> Verdict:
+    def _verify(self, scenario: Scenario) -> CheckResult:
         capability, binding, service = self._specs(scenario)
         wrong = self._blocking_problems(binding, service)
         checks = []
@@ -200,7 +200,9 @@ class _Verifier:
             text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
             checks.append(Check("static checks", False, text))
             if _prevents_call(first):
-                return Verdict(scenario.id, FAILED, tuple(checks), f"static checks: {text}", code=first.code)
+                return CheckResult(
+                    scenario.id, FAILED, tuple(checks), f"static checks: {text}", code=first.code
+                )
         with _document_faults():
             judge = judge_of(binding, service)
         with ExitStack() as stack:
@@ -228,7 +230,7 @@ class _Verifier:
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
-        return self._make_verdict(scenario, stage, service, result, checks, exchange)
+        return self._make_result(scenario, stage, service, result, checks, exchange)
 
     def _specs(self, scenario: Scenario) -> tuple[Capability, Binding, Service]:
         catalog = self._catalog
@@ -286,7 +288,7 @@ class _Verifier:
                 return None
         return Loopback(_answering(scenario, mock.type, service), host=mock.host, port=mock.port)
 
-    def _make_verdict(
+    def _make_result(
         self,
         scenario: Scenario,
         stage: Stage,
@@ -294,8 +296,8 @@ class _Verifier:
         result: RunResult,
         checks: list[Check],
         exchange: ObservedExchange | None,
-    ) -> Verdict:
-        """The verdict with secrets masked; the episode of a passed scenario is removed."""
+    ) -> CheckResult:
+        """The result with secrets masked; the episode of a passed scenario is removed."""
         redactor = _redactor(stage)
         checks = [_masked(check, redactor) for check in checks]
         failed = next((check for check in checks if not check.passed), None)
@@ -310,7 +312,7 @@ class _Verifier:
         if failed is None:
             shutil.rmtree(result.directory, ignore_errors=True)
         reason = f"{failed.name}: {failed.detail}".rstrip(": ") if failed else ""
-        return Verdict(
+        return CheckResult(
             scenario.id,
             FAILED if failed else PASSED,
             tuple(checks),

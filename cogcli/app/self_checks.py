@@ -11,8 +11,8 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.verification import failure_rules
-from cogcli.verification.harness import Bench, verdict_of
-from cogcli.verification.verdict import Verdict, Verdicts, verify_all
+from cogcli.verification.check_result import CheckResult, CheckResults, verify_all
+from cogcli.verification.harness import Bench, check_rule
 
 _AT_ONCE = 8
 
@@ -31,12 +31,14 @@ def list_failure_rules() -> InvokerRules:
     return {**preflight_rules.list_rules(), **failure_rules.lines()}
 
 
-def provoke_rules(lines: InvokerRules, *, listener: Callable[[Verdict], None] | None = None) -> Verdicts:
-    """Run every rule, some at a time; `listener` gets each verdict, in the order of the rules."""
+def provoke_rules(
+    lines: InvokerRules, *, listener: Callable[[CheckResult], None] | None = None
+) -> CheckResults:
+    """Run every rule, some at a time; `listener` gets each result, in the order of the rules."""
 
-    def provoke(line: tuple[str, InvokerRule]) -> Verdict:
+    def provoke(line: tuple[str, InvokerRule]) -> CheckResult:
         with Bench() as bench:
-            return verdict_of(*line, bench)
+            return check_rule(*line, bench)
 
     with divert_streams():
         return verify_all(lines.items(), provoke, _AT_ONCE, listener)

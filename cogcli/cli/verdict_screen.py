@@ -10,14 +10,14 @@ from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.protocols.exchange import Check, Frame
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.styled_text import StyledLine, fit, style_of
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
+from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
 _NAMES = 40
 """Columns that names may take before the rest of a line moves."""
 
 
-def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
+def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
     """One verdict in one line; `names` is the width of the names."""
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
@@ -34,7 +34,7 @@ def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
     ]
 
 
-def _details_text(verdict: Verdict) -> str:
+def _details_text(verdict: CheckResult) -> str:
     if verdict.status == SKIPPED:
         return f"skipped: {verdict.reason}"
     took = duration(verdict.ms)
@@ -46,7 +46,7 @@ def _details_text(verdict: Verdict) -> str:
     return f"{amount:<9} {took}".rstrip()
 
 
-def details(out: OutputStream, verdict: Verdict, *, again: str = "") -> list[StyledLine]:
+def details(out: OutputStream, verdict: CheckResult, *, again: str = "") -> list[StyledLine]:
     """The lines of one verdict: each check, the place in the reply, the request, the command that repeats it."""
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
@@ -86,7 +86,7 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
     yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]
 
 
-def sums(verdicts: Sequence[Verdict], seconds: float) -> str:
+def sums(verdicts: Sequence[CheckResult], seconds: float) -> str:
     """`6 passed, 1 failed, 1 skipped in 0.31s`."""
     counts = {status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)}
     totals = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == PASSED)

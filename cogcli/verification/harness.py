@@ -34,8 +34,8 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import skill_from
+from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.verification.loopback_server import Loopback
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 EFFECTS: Final[dict[str, dict[str, Any]]] = {
     "none": {"side_effects": False},
@@ -283,10 +283,10 @@ def _files(directory: str) -> dict[str, bytes]:
     return found
 
 
-def verdict_of(id: str, rule: InvokerRule, bench: Bench) -> Verdict:
-    """The verdict of checking one rule."""
+def check_rule(id: str, rule: InvokerRule, bench: Bench) -> CheckResult:
+    """The result of checking one rule."""
     begun = time.monotonic()
-    base = Verdict(id, PASSED, subject=rule.rule)
+    base = CheckResult(id, PASSED, subject=rule.rule)
     try:
         rule.check(bench)
     except RuleBroken as wrong:

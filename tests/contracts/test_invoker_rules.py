@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cogcli.protocols import PROTOCOLS
-from cogcli.verification.harness import Bench, verdict_of
-from cogcli.verification.verdict import PASSED
+from cogcli.verification.check_result import PASSED
+from cogcli.verification.harness import Bench, check_rule
 
 RULES = {
     f"{name} {id}": rule
@@ -26,5 +26,5 @@ def test_no_rule_of_a_protocol_is_lost() -> None:
 @pytest.mark.parametrize("id", RULES)
 def test_an_invoker_keeps_its_rule(id: str) -> None:
     with Bench() as bench:
-        verdict = verdict_of(id, RULES[id], bench)
+        verdict = check_rule(id, RULES[id], bench)
     assert verdict.status == PASSED, verdict.reason

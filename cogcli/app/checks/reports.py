@@ -26,7 +26,7 @@ from cogcli.report.github import github
 from cogcli.report.humanize import count_of
 from cogcli.report.junit import junit
 from cogcli.report.sarif import sarif
-from cogcli.verification.verdict import FAILED, SKIPPED, Verdict
+from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult
 
 if TYPE_CHECKING:
     from cogcli.app.checks.doctor import Diagnosis
@@ -62,42 +62,42 @@ def registry_report(
     )
 
 
-def verdicts_report(command: str, verdicts: Sequence[Verdict], seconds: float) -> CheckReport:
-    """`openapi verify-*`: a case per check, in a group per verdict; a verdict without checks is one case."""
-    failed = [verdict for verdict in verdicts if verdict.status == FAILED]
+def check_results_report(command: str, results: Sequence[CheckResult], seconds: float) -> CheckReport:
+    """`openapi verify-*`: a case per check, in a group per result; a result without checks is one case."""
+    failed = [result for result in results if result.status == FAILED]
     header = ("| result | id | reason |", "| --- | --- | --- |")
-    rows = tuple(f"| {v.status} | {cell(v.id)} | {cell(v.reason)} |" for v in verdicts)
+    rows = tuple(f"| {r.status} | {cell(r.id)} | {cell(r.reason)} |" for r in results)
     return CheckReport(
         command,
         seconds,
-        tuple(case for verdict in verdicts for case in _cases(command, verdict)),
-        tuple((_problem(verdict), 0) for verdict in failed),
-        f"{count_of(len(verdicts), 'verdict')}, {len(failed)} failed.",
+        tuple(case for result in results for case in _cases(command, result)),
+        tuple((_problem(result), 0) for result in failed),
+        f"{count_of(len(results), 'verdict')}, {len(failed)} failed.",
         (MarkdownTable(header, rows),),
     )
 
 
-def _cases(command: str, verdict: Verdict) -> list[Case]:
-    known = {"reason": verdict.reason, "curl": verdict.curl, "episode": verdict.episode}
+def _cases(command: str, result: CheckResult) -> list[Case]:
+    known = {"reason": result.reason, "curl": result.curl, "episode": result.episode}
     text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
 
     def failures(failed: bool, message: str) -> tuple[CaseFailure, ...]:
-        return (CaseFailure(verdict.code or "verify.failed", message, text),) if failed else ()
+        return (CaseFailure(result.code or "verify.failed", message, text),) if failed else ()
 
-    if not verdict.checks:
-        notes = (f"skipped: {verdict.reason}",) if verdict.status == SKIPPED else ()
-        failed = failures(verdict.status == FAILED, verdict.reason)
-        return [Case(command, verdict.id, failed, notes, verdict.file)]
-    group = f"{command} {verdict.id}"
+    if not result.checks:
+        notes = (f"skipped: {result.reason}",) if result.status == SKIPPED else ()
+        failed = failures(result.status == FAILED, result.reason)
+        return [Case(command, result.id, failed, notes, result.file)]
+    group = f"{command} {result.id}"
     return [
-        Case(group, check.name, failures(not check.passed, check.detail or check.name), (), verdict.file)
-        for check in verdict.checks
+        Case(group, check.name, failures(not check.passed, check.detail or check.name), (), result.file)
+        for check in result.checks
     ]
 
 
-def _problem(verdict: Verdict) -> Problem:
-    code, line = verdict.code or "verify.failed", 1 if verdict.file else 0
-    return Problem(code, "E", verdict.file, line, 1, "", f"{verdict.id}: {verdict.reason}")
+def _problem(result: CheckResult) -> Problem:
+    code, line = result.code or "verify.failed", 1 if result.file else 0
+    return Problem(code, "E", result.file, line, 1, "", f"{result.id}: {result.reason}")
 
 
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:

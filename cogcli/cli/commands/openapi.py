@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from shlex import quote
 
 from cogcli.app import openapi_checks as app
-from cogcli.app.checks.reports import verdicts_report
+from cogcli.app.checks.reports import check_results_report
 from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text
@@ -18,7 +18,7 @@ from cogcli.core.terminal_text import cells
 from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.verdict import FAILED, Verdict, Verdicts
+from cogcli.verification.check_result import FAILED, CheckResult, CheckResults
 
 _LISTED = 40
 
@@ -62,7 +62,7 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     verified = app.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
-    context.answer(_summary(context, verified.verdicts, verified.seconds, flags))
+    context.answer(_summary(context, verified.results, verified.seconds, flags))
     return _conclude(context, verified, wanted)
 
 
@@ -85,7 +85,7 @@ def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioF
 
 
 def _summary(
-    context: CommandContext, verdicts: Sequence[Verdict], seconds: float, flags: ScenarioFlags
+    context: CommandContext, verdicts: Sequence[CheckResult], seconds: float, flags: ScenarioFlags
 ) -> list[StyledLine]:
     """The failed verdicts in full (with -v all), and the totals."""
     out = context.screen.out
@@ -97,7 +97,7 @@ def _summary(
     return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
 
 
-def _again(context: CommandContext, verdict: Verdict, flags: ScenarioFlags) -> str:
+def _again(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) -> str:
     words = ["cogcli", "openapi", "verify-bindings", "-v"]
     for flag, value in (("--protocol", flags.protocol), ("--scenarios-dir", flags.scenarios_dir)):
         if value:
@@ -140,18 +140,18 @@ def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Se
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
     head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
     verified = provoke_rules(lines, listener=_start(context, head, max(map(cells, lines), default=0)))
-    failed = [line for v in verified.verdicts if v.status == FAILED for line in details(out, v)]
-    context.answer([*failed, [(sums(verified.verdicts, verified.seconds), "")]])
+    failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
+    context.answer([*failed, [(sums(verified.results, verified.seconds), "")]])
     return _conclude(context, verified, wanted)
 
 
-def _start(context: CommandContext, head: str, names: int) -> Callable[[Verdict], None]:
+def _start(context: CommandContext, head: str, names: int) -> Callable[[CheckResult], None]:
     """Write the first line; returns what writes a line for each verdict, names in a column of this width."""
     context.answer([[(head, "bold")]])
     return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
 
 
-def _conclude(context: CommandContext, verified: Verdicts, wanted: RequestedReports) -> int:
+def _conclude(context: CommandContext, verified: CheckResults, wanted: RequestedReports) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
@@ -160,5 +160,5 @@ def _conclude(context: CommandContext, verified: Verdicts, wanted: RequestedRepo
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         context.fail({"code": "verify.failed", "message": f"{failed[0].id}: {failed[0].reason}{count}"})
     code = NO if failed else OK
-    wanted.write(context, lambda: verdicts_report(context.call.command, verdicts, seconds), code)
+    wanted.write(context, lambda: check_results_report(context.call.command, verdicts, seconds), code)
     return code

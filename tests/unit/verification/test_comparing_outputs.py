@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cogcli.protocols.exchange import find_in_json
+from cogcli.verification.check_result import join_differences
 from cogcli.verification.output_diff import ABSENT, differences
-from cogcli.verification.verdict import join_differences
 
 SAME: list[tuple[str, Any, Any]] = [
     ("exact", {"a": [1, {"b": None}]}, {"a": [1.0, {"b": None}]}),

@@ -19,8 +19,8 @@ from cogcli.protocols.openapi.rules import RULES as LINES
 from cogcli.protocols.openrpc import reply
 from cogcli.protocols.openrpc.rules import RULES as RPC
 from cogcli.verification import failure_rules
-from cogcli.verification.harness import EFFECTS, Bench, verdict_of
-from cogcli.verification.verdict import FAILED, PASSED
+from cogcli.verification.check_result import FAILED, PASSED
+from cogcli.verification.harness import EFFECTS, Bench, check_rule
 
 OTHER_ENTRIES = ("command line", "environment")
 """Categories of what a command refuses before there is a run."""
@@ -28,7 +28,7 @@ OTHER_ENTRIES = ("command line", "environment")
 
 def provoked(lines: InvokerRules, id: str) -> Any:
     with Bench() as bench:
-        return verdict_of(id, lines[id], bench)
+        return check_rule(id, lines[id], bench)
 
 
 def test_every_code_of_a_run_is_provoked() -> None:
@@ -45,8 +45,8 @@ def test_a_line_that_raises_is_a_failed_line() -> None:
         raise AttributeError("x")
 
     with Bench() as bench:
-        assert verdict_of("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
-        assert verdict_of("b", InvokerRule("", bug), bench).reason == "AttributeError: x"
+        assert check_rule("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
+        assert check_rule("b", InvokerRule("", bug), bench).reason == "AttributeError: x"
 
 
 def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ _MAX_LENGTH: Final = 300
 _Item = TypeVar("_Item")
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of one scenario or rule. `reason` is empty if it passed; `code` is that of a failed call."""
 
     id: str
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     file: str = ""
 
     def to_payload(self) -> dict[str, Any]:
-        """The verdict as a JSON object."""
+        """The check result as a JSON object."""
         return {
             "id": self.id,
             "passed": None if self.status == SKIPPED else self.status == PASSED,
@@ -51,27 +51,27 @@ class Verdict(NamedTuple):
         }
 
 
-class Verdicts(NamedTuple):
-    """The verdicts in order, and the seconds that all took."""
+class CheckResults(NamedTuple):
+    """The results in order, and the seconds that all took."""
 
-    verdicts: tuple[Verdict, ...]
+    results: tuple[CheckResult, ...]
     seconds: float
 
 
 def verify_all(
     items: Iterable[_Item],
-    verify: Callable[[_Item], Verdict],
+    verify: Callable[[_Item], CheckResult],
     jobs: int,
-    listener: Callable[[Verdict], None] | None,
-) -> Verdicts:
-    """Verify each item, `jobs` at a time; `listener` gets each verdict, in the order of the items."""
-    begun, verdicts = time.monotonic(), []
+    listener: Callable[[CheckResult], None] | None,
+) -> CheckResults:
+    """Verify each item, `jobs` at a time; `listener` gets each result, in the order of the items."""
+    begun, results = time.monotonic(), []
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        for verdict in pool.map(verify, items):
-            verdicts.append(verdict)
+        for result in pool.map(verify, items):
+            results.append(result)
             if listener:
-                listener(verdict)
-    return Verdicts(tuple(verdicts), time.monotonic() - begun)
+                listener(result)
+    return CheckResults(tuple(results), time.monotonic() - begun)
 
 
 def join_differences(differences: list[OutputDifference], match: str) -> str:
