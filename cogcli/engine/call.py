@@ -34,7 +34,7 @@ from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
 from cogcli.engine.outcome import Degraded
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancelled, Effects, Sleep, Turn, WorkerCall, WorkerSlot
+from cogcli.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
 from cogcli.events import build
 from cogcli.governance import safety as safety_rules
 from cogcli.mapping.namespaces import walk
@@ -207,8 +207,7 @@ def _try_chain(
             may_call_again = capability.effect in HARMLESS or failure.left is False
             if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
                 wait = _backoff_seconds(member, repeat, failure)
-                if not record.is_repeat_recorded:
-                    yield Sleep(time.monotonic() + wait)
+                yield from record.wait(wait)
                 continue
             break
         if not (failure.falls_back and may_call_again):

@@ -13,6 +13,7 @@ from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CapabilityRunner, Dispatcher, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
+from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Approvals, Asked
 from cogcli.mapping.apply import ReusedResult, apply
@@ -157,13 +158,20 @@ class Run:
     root."""
 
     def __init__(
-        self, engine: Engine, plan: StepPlan, state: ExecutionState, prefix: str, depth: int
+        self,
+        engine: Engine,
+        plan: StepPlan,
+        state: ExecutionState,
+        prefix: str,
+        depth: int,
+        run_step: Callable[[Run, PlannedStep, WriteOrder], Effects],
     ) -> None:
         self.engine = engine
         self.plan = plan
         self.state = state
         self.prefix = prefix
         self.depth = depth
+        self.run_step = run_step
         self.in_doubt: EffectInDoubtError | None = None
         """An effect of this run, or of a run below it, that may have happened."""
         self.effect_left = False
@@ -190,8 +198,12 @@ class Run:
         """Hold back the event that ends the step at this path, or the run nested in it."""
         self.engine.held.append(Held(self, path, draft, durable))
 
-    def step_limit(self, planned: PlannedStep) -> float | None:
-        """The seconds one invocation of a step may take; one of a nested skill is bounded only where it says so."""
+    def step_limit(self, planned: PlannedStep, path: str) -> float | None:
+        """The seconds one invocation of a step may take; one of a nested skill is bounded only where it says so, one
+        that the log has as cut off from outside is not: on replay it would reach its own limit first."""
+        dispatcher = self.engine.dispatcher
+        if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
+            return None
         declared = planned.step.config.timeout_seconds
         targets = planned.all_targets
         if declared is not None or any(target.capability is None for target in targets):

@@ -17,12 +17,11 @@ from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.engine.doubt import LeftOut
-from cogcli.engine.graph import RunStep
 from cogcli.engine.invocation import call_target, invoke
 from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Task
+from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Spawn, Task
 from cogcli.mapping.apply import Write, write_value
 from cogcli.mapping.expressions import holds, value_of
 from cogcli.mapping.inputs import Scope, resolve_input
@@ -45,23 +44,23 @@ class Performed(NamedTuple):
     detail: str = ""
 
 
-def run_controlled(planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Effects:
+def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
     """What a step produced whose condition holds, as Performed. Raises RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
-        return Performed((yield from _run_items(planned, record, config.foreach, run_step)))
+        return Performed((yield from _run_items(planned, record, config.foreach)))
     if config.while_ is not None:
-        return (yield from _run_rounds(planned, record, config.while_, run_step))
+        return (yield from _run_rounds(planned, record, config.while_))
     if config.scatter is not None:
-        return (yield from _run_targets(planned, record, config.scatter, run_step))
-    output = yield from invoke(planned, record, Scope(record.run.state), run_step)
+        return (yield from _run_targets(planned, record, config.scatter))
+    output = yield from invoke(planned, record, Scope(record.run.state))
     return Performed(output, by=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
 
 
-def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Effects:
+def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Effects:
     run = record.run
     scope, inputs = Scope(run.state), run.plan.skill.inputs
     items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
@@ -73,16 +72,16 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach, run_s
     at_once = min(foreach.max_parallel, run.engine.options.max_workers)
     siblings = Siblings(at_once) if at_once > 1 else None
 
-    def job(index: int) -> Effects:
+    def job(index: int) -> Spawn:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
         inner = record.part(planned, index)
         inner.siblings = siblings
-        steps = invoke(planned, inner, Scope(run.state, loop), run_step)
-        return _run_part(record, inner, steps, item=True)
+        steps = invoke(planned, inner, Scope(run.state, loop))
+        return _part(planned, record, inner, steps, label=index, item=True)
 
-    results = yield from _run_together(planned, record, len(items), job, foreach.max_parallel)
+    results = yield from _run_together(len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
@@ -93,19 +92,14 @@ _MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
 
 
 def _run_jobs(
-    planned: PlannedStep,
-    record: StepRecord,
-    count: int,
-    job: Callable[[int], Effects],
-    at_once: int,
-    on_end: Callable[[Task], str],
+    count: int, job: Callable[[int], Spawn], at_once: int, on_end: Callable[[Task], str]
 ) -> Effects:
     """Run jobs in order, `at_once` at a time, until all that started have ended. `on_end` says what follows an end."""
-    run, started, more = record.run, 0, True
+    started, more = 0, True
     running: list[Task] = []
     while True:
         while more and started < count and len(running) < at_once:
-            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
+            running.append((yield job(started)))
             started += 1
         if not running:
             return
@@ -118,9 +112,7 @@ def _run_jobs(
                 yield Cancel(other)
 
 
-def _run_together(
-    planned: PlannedStep, record: StepRecord, count: int, job: Callable[[int], Effects], at_once: int
-) -> Effects:
+def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effects:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
 
     A job that was cancelled, or that waits for a person, does not cancel the others: they end, and no new one starts.
@@ -140,10 +132,20 @@ def _run_together(
         failures.append(task.error)
         return _CANCEL if len(failures) == 1 else _NO_MORE
 
-    yield from _run_jobs(planned, record, count, job, at_once, on_end)
+    yield from _run_jobs(count, job, at_once, on_end)
     if failures or cuts:
         raise (failures or cuts)[0]
     return results
+
+
+def _part(
+    planned: PlannedStep, record: StepRecord, inner: StepRecord, steps: Effects, *, label: Any = None,
+    item: bool = False,
+) -> Spawn:  # fmt: skip
+    """A child task for one invocation, within the limit of one."""
+    run = record.run
+    limit = run.step_limit(planned, inner.path)
+    return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
 
 
 def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
@@ -175,7 +177,7 @@ def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bo
 # -- while ------------------------------------------------------------------------------------------------------------
 
 
-def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Effects:
+def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effects:
     run = record.run
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
     scratch = fork(run.state)
@@ -185,9 +187,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While, run_step:
     while again and rounds < loop.max_iterations:
         inner = record.part(planned, rounds)
         inner.round = rounds
-        steps = _run_part(record, inner, invoke(planned, inner, Scope(scratch), run_step))
-        # A child task, within the limit of one invocation.
-        yield run.spawn(steps, label=None, limit=run.step_limit(planned))
+        yield _part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
         task: Task = yield Next()
         if task.error is not None:
             raise task.error
@@ -205,22 +205,22 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While, run_step:
 # -- scatter ----------------------------------------------------------------------------------------------------------
 
 
-def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep) -> Effects:
+def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> Effects:
     values = resolve_input(planned.input, Scope(record.run.state), record.reads)
     record.input = values
     names = list(planned.targets)
     record.begin({"targets": [target.uses for target in planned.targets.values()]})
 
-    def job(index: int) -> Effects:
+    def job(index: int) -> Spawn:
         target = planned.targets[names[index]]
         inner = record.part(planned, names[index])
         inner.uses, inner.capability = target.uses, target.capability
-        return _run_part(record, inner, call_target(planned, inner, target, values, run_step))
+        return _part(planned, record, inner, call_target(planned, inner, target, values), label=index)
 
     at_once = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":
-        return (yield from _run_until_success(planned, record, names, job, at_once))
-    results = yield from _run_together(planned, record, len(names), job, at_once)
+        return (yield from _run_until_success(planned, names, job, at_once))
+    results = yield from _run_together(len(names), job, at_once)
     if scatter.merge == "collect":
         return Performed(dict(zip(names, results, strict=True)))
     return Performed(_join_lists(results))
@@ -239,7 +239,7 @@ def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _run_until_success(
-    planned: PlannedStep, record: StepRecord, names: list[str], job: Callable[[int], Effects], at_once: int
+    planned: PlannedStep, names: list[str], job: Callable[[int], Spawn], at_once: int
 ) -> Effects:
     """The first success; the others are cancelled, but effects under way end first."""
     won: list[Task] = []
@@ -252,7 +252,7 @@ def _run_until_success(
         won.append(task)
         return _CANCEL if len(won) == 1 else _NO_MORE
 
-    yield from _run_jobs(planned, record, len(names), job, at_once, on_end)
+    yield from _run_jobs(len(names), job, at_once, on_end)
     if not won:
         raise _no_success_error(names, [lost[index] for index in sorted(lost)])
     capability = planned.targets[names[won[0].label]].capability

@@ -11,17 +11,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from cogcli.engine.context import Run
 from cogcli.engine.outcome import RELEASING, Ending
-from cogcli.engine.plan import PlannedStep, StepPlan
+from cogcli.engine.plan import StepPlan
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Effects, Next, Task, Wake
 from cogcli.engine.write_order import WriteOrder
-
-RunStep = Callable[[Run, PlannedStep, WriteOrder], Effects]
 
 
 class ReadySet:
@@ -72,9 +70,8 @@ class ReadySet:
 class GraphDriver:
     """Runs the steps of one run. `endings`: by position in plan order, how the step ended."""
 
-    def __init__(self, run: Run, run_step: RunStep) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._run_step = run_step
         self._ready = ReadySet(run.plan)
         self._blackboard = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
         self._tasks: dict[int, Task] = {}
@@ -135,8 +132,8 @@ class GraphDriver:
         planned = run.plan.steps[index]
         config = planned.step.config
         repeats = config.foreach is not None or config.while_ is not None
-        limit = None if repeats else run.step_limit(planned)
-        steps = self._run_step(run, planned, self._blackboard)
+        limit = None if repeats else run.step_limit(planned, run.path(planned.step.id))
+        steps = run.run_step(run, planned, self._blackboard)
         self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
 
     def _handle_end(self, task: Task) -> Effects:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from cogcli.core.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy
 from cogcli.engine.call import governed_call
 from cogcli.engine.context import Run
-from cogcli.engine.graph import RunStep
 from cogcli.engine.nested import run_nested
 from cogcli.engine.plan import PlannedStep, StepTarget
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancelled, Effects, Sleep
+from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.mapping.expressions import case_text, value_of
 from cogcli.mapping.inputs import Scope, reads_nothing, resolve_input
 from cogcli.specs.fields import fit_values
@@ -23,15 +21,15 @@ _MAX_WAIT: Final = 60.0
 _ONCE: Final = Retry(max_attempts=1)
 
 
-def invoke(planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
+def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
     """The output of the step's target for this scope. Raises RuntimeErrorBase, Degraded or Cancelled."""
     target = _route(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
-    return (yield from call_target(planned, record, target, values, run_step))
+    return (yield from call_target(planned, record, target, values))
 
 
 def call_target(
-    planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any], run_step: RunStep
+    planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
 ) -> Effects:
     """The output of a target for those of these values that it declares. Raises as `invoke` does."""
     kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
@@ -46,7 +44,7 @@ def call_target(
                 return (yield from governed_call(record, target.capability, deep_copy(kept)))
             if record.run.engine.stopping:
                 raise Cancelled(outside=True)
-            return (yield from run_nested(record, target.skill_id, deep_copy(kept), run_step))
+            return (yield from run_nested(record, target.skill_id, deep_copy(kept)))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_retry_step(record, error):
                 if attempt > 1:
@@ -55,8 +53,7 @@ def call_target(
             failure = error
         wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
         record.schedule_repeat(wait, failure)
-        if not record.is_repeat_recorded:
-            yield Sleep(time.monotonic() + wait)
+        yield from record.wait(wait)
         attempt += 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
 from cogcli.engine.context import Run
-from cogcli.engine.graph import GraphDriver, RunStep
+from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, name_step, outcome_of
 from cogcli.engine.step_recorder import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Effects
@@ -19,14 +19,14 @@ from cogcli.state.cognitive import to_payload
 MAX_DEPTH = 10
 
 
-def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep) -> Effects:
+def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
     """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
     parent = record.run
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
     record.begin({"skill": skill_id})
     child = _child(record, skill_id, values)
-    graph = GraphDriver(child, run_step)
+    graph = GraphDriver(child)
     try:
         yield from graph.drive()
         if parent.engine.stopping and not graph.complete:
@@ -74,7 +74,9 @@ def _child(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
         parent_run_id=parent.state.run_id,
         step_id=record.path,
     )
-    return Run(engine, plan, initial_state(engine.append(draft)), record.path, parent.depth + 1)
+    return Run(
+        engine, plan, initial_state(engine.append(draft)), record.path, parent.depth + 1, parent.run_step
+    )
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:

@@ -66,3 +66,11 @@ class Dispatcher(Protocol):
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
         """Whether the log has this attempt, from the second on: then its wait is over."""
         ...
+
+    def ended_at(self, run_id: str, path: str) -> int | None:
+        """The position of the end of a step, or of what it is a part of; None where the log has none."""
+        ...
+
+    def is_cut_off(self, run_id: str, path: str) -> bool:
+        """Whether a step was cancelled in the log, so that it never reached its own limit of time."""
+        ...

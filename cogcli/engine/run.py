@@ -69,8 +69,8 @@ class _Root:
         event = engine.append(_first_event(engine, plan, request, run_id))
         if engine.spent_ms is not None:
             self._started_at = event.timestamp
-        self._run = Run(engine, plan, initial_state(event), prefix="", depth=0)
-        self._graph = GraphDriver(self._run, run_step)
+        self._run = Run(engine, plan, initial_state(event), "", 0, run_step)
+        self._graph = GraphDriver(self._run)
 
     def steps(self) -> Effects:
         run = self._run

@@ -63,7 +63,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     ):
         return _otherwise_output(planned, record)._replace(skipped="condition")
     try:
-        done = yield from run_controlled(planned, record, run_step)
+        done = yield from run_controlled(planned, record)
     except Degraded as degraded:
         done = _otherwise_output(planned, record)._replace(skipped="degraded", detail=str(degraded))
     if record.in_doubt is not None:

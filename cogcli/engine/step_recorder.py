@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine.context import Run
 from cogcli.engine.outcome import status_of
 from cogcli.engine.plan import PlannedStep
-from cogcli.engine.tasks import Cancelled
+from cogcli.engine.tasks import Cancelled, Effects, Sleep
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
 from cogcli.mapping.apply import Write
@@ -115,12 +116,15 @@ class StepRecord:
         """The last attempt that was made. Only called after one was."""
         return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
 
-    @property
-    def is_repeat_recorded(self) -> bool:
-        """On resume and replay: whether the log has the next attempt, so that its wait is over."""
-        dispatcher = self.run.engine.dispatcher
-        number = 1 + (self.attempts_made if self.attempts else self._begun)
-        return dispatcher is not None and dispatcher.is_repeated(self.run_id, self.path, number)
+    def wait(self, seconds: float) -> Effects:
+        """Wait before the next attempt. Over a log that has it this is over; one cut off there is so again."""
+        dispatcher, position = self.run.engine.dispatcher, None
+        if dispatcher is not None:
+            number = 1 + (self.attempts_made if self.attempts else self._begun)
+            if dispatcher.is_repeated(self.run_id, self.path, number):
+                return
+            position = dispatcher.ended_at(self.run_id, self.path)
+        yield Sleep(time.monotonic() + seconds, position)
 
     def traceparent(self, attempt: int) -> str:
         """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""

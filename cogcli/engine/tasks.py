@@ -77,9 +77,10 @@ class Turn(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """Wait until a monotonic time."""
+    """Wait until a monotonic time. With a `position` it is one that the log has the end of: what cut it off there."""
 
     until: float
+    position: float | None = None
 
 
 class Spawn(NamedTuple):
@@ -157,7 +158,7 @@ class Loop:
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
         self._slot_waiters: deque[tuple[Task, WorkerSlot | Next]] = deque()
-        self._recorded: list[tuple[float, int, Task, WorkerCall | Turn]] = []
+        self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []
         """A heap of what waits for its position in the log; the number keeps the order of equal ones."""
         self._recorded_before = 0
         self._in_flight: dict[object, tuple[Task, WorkerCall]] = {}
@@ -340,13 +341,13 @@ class Loop:
         self._slot_waiters.append((task, effect))
 
     def _on_sleep(self, task: Task, effect: Sleep) -> None:
-        task.wait = effect
+        self._on_call(task, effect)
         self._wait_until(task, effect.until)
 
     def _wait_until(self, task: Task, until: float) -> None:
         self._timed[task] = until if task.deadline is None else min(until, task.deadline)
 
-    def _on_call(self, task: Task, effect: WorkerCall | Turn) -> None:
+    def _on_call(self, task: Task, effect: WorkerCall | Turn | Sleep) -> None:
         task.wait = effect
         if effect.position is not None:
             self._recorded_before += 1
@@ -469,12 +470,25 @@ class Loop:
             if type(effect) is WorkerCall:
                 token = self._register(task, effect)
                 result, error = _perform(effect.work)
-                if type(error) is not Unanswered:  # else outstanding until it is cancelled or late
+                if type(error) is Unanswered:
+                    self._reach_limit(task)
+                else:
                     self._complete(token, result, error)
+            elif type(effect) is Sleep and not self._live:
+                self._reach_limit(task)
             else:
                 self._wake(task)
         else:
             self._expire(min(self._limits()))
+
+    def _reach_limit(self, task: Task) -> None:
+        """Reach the nearest limit of time over a task that was cut off at this place of the log. How long its call or
+        sleep would have taken the log does not say, so its own end is not compared. A signal cuts off by itself."""
+        above: Task | None = task
+        while above is not None and above.deadline is None:
+            above = above.parent
+        if above is not None and above.deadline is not None and self._inbox.empty():
+            self._expire_task(above, above.deadline)
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,14 @@ class LogDispatcher:
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
         return any(event.payload["attempt"] == number for event in self._log.repeats.get((run_id, path), ()))
 
+    def ended_at(self, run_id: str, path: str) -> int | None:
+        end = self._log.ended.over(run_id, path)
+        return end.seq if end else None
+
+    def is_cut_off(self, run_id: str, path: str) -> bool:
+        closing = self._log.closings.get((run_id, path))
+        return closing is not None and closing.payload.get("reason") == "cancelled"
+
     def _position(self, attempt: Attempt) -> int | None:
         """The `seq` at which the outcome of an attempt was known; None where the log has no outcome of it."""
         log, key = self._log, (attempt.run_id, attempt.step_id)

@@ -66,6 +66,12 @@ class Told(NamedTuple):
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
         return self.repeats
 
+    def ended_at(self, run_id: str, path: str) -> None:
+        return None
+
+    def is_cut_off(self, run_id: str, path: str) -> bool:
+        return False
+
 
 @pytest.mark.parametrize(
     ("order", "wrote_at", "expected"),
