@@ -8,8 +8,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from cogcli.app import scenario_run
@@ -48,7 +48,6 @@ from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import (
-    LOOPBACK,
     REGISTRY,
     SPEC,
     MockServer,
@@ -185,6 +184,8 @@ class _Verifier:
         except _NotRunnable as error:
             status = SKIPPED if error.skipped else FAILED
             found = base._replace(status=status, reason=error.reason, code=error.code)
+        except DocumentFault as fault:
+            found = base._replace(reason=f"{fault.code}: {fault.located_message}", code=fault.code)
         except CogcliError as error:
             found = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
         took = round((time.monotonic() - begun) * 1000)
@@ -192,9 +193,8 @@ class _Verifier:
 
     def _verify(self, scenario: Scenario) -> CheckResult:
         capability, binding, service = self._specs(scenario)
-        wrong = self._blocking_problems(binding, service)
         checks = []
-        if wrong:
+        if wrong := self._blocking_problems(binding, service):
             first = wrong[0]
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
@@ -203,22 +203,16 @@ class _Verifier:
                 return CheckResult(
                     scenario.id, FAILED, tuple(checks), f"static checks: {text}", code=first.code
                 )
-        with _document_faults():
-            judge = judge_of(binding, service)
-        with ExitStack() as stack:
-            server = self._server(scenario, service)
+        judge = judge_of(binding, service)
+        catalog, environ = self._catalog, self._settings.environ
+        server = self._server(scenario, service)
+        live = server is None
+        with server or nullcontext():
             if server is not None:
-                stack.enter_context(server)
-                stage = scenario_run.mock_service(
-                    self._catalog, capability, binding, server.url, self._settings.environ
-                )
+                stage = scenario_run.mock_service(catalog, capability, binding, server.url, environ)
             else:
-                stage = scenario_run.stage_of(
-                    self._catalog, capability, binding, service, self._settings.environ, local=False
-                )
-            result, records = scenario_run.run(
-                self._settings, stage, scenario, self._runs_dir, live=server is None
-            )
+                stage = scenario_run.stage_of(catalog, capability, binding, service, environ, local=False)
+            result, records = scenario_run.run(self._settings, stage, scenario, self._runs_dir, live=live)
         exchange = None  # of the last request; None where none was sent
         if server is not None and server.exchanges:
             exchange = exchange_from_mock(*server.exchanges[-1])
@@ -248,8 +242,9 @@ class _Verifier:
             reason = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
             raise _NotRunnable(reason, "binding.capability")
         if binding.protocol != self._protocol:
-            reason = f"binding `{binding.id}` speaks {binding.protocol}"
-            raise _NotRunnable(f"{reason}; say --protocol {binding.protocol}", "binding.protocol")
+            protocol = binding.protocol
+            reason = f"binding `{binding.id}` speaks {protocol}; say --protocol {protocol}"
+            raise _NotRunnable(reason, "binding.protocol")
         service = catalog.services.get(binding.service)
         if service is None:
             raise _NotRunnable(
@@ -277,16 +272,13 @@ class _Verifier:
         if mock is not None and PROTOCOLS[service.kind].document is None:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
             raise _NotRunnable(reason, "input.unknown")
-        if mock is None and service.settings.get("server"):
-            return None
         if mock is None:
-            if not self._live and service.settings.get("spec_ref"):
-                mock = MockServer(SPEC, LOOPBACK[0], 0, ())
-            elif not self._live:
-                raise _NotRunnable("live (add --live)", skipped=True)
-            else:
+            if self._live or service.settings.get("server"):
                 return None
-        return Loopback(_answering(scenario, mock.type, service), host=mock.host, port=mock.port)
+            if not service.settings.get("spec_ref"):
+                raise _NotRunnable("live (add --live)", skipped=True)
+            mock = MockServer()
+        return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
 
     def _make_result(
         self,
@@ -299,7 +291,10 @@ class _Verifier:
     ) -> CheckResult:
         """The result with secrets masked; the episode of a passed scenario is removed."""
         redactor = _redactor(stage)
-        checks = [_masked(check, redactor) for check in checks]
+        mask = redactor.mask_text
+        for number, each in enumerate(checks):
+            frame = each.frame and each.frame._replace(text=mask(each.frame.text))
+            checks[number] = each._replace(detail=mask(each.detail), frame=frame)
         failed = next((check for check in checks if not check.passed), None)
         code = (result.error or {}).get("code") or ""
         curl = ""
@@ -308,7 +303,7 @@ class _Verifier:
                 service.settings.get(key) or stage.service.settings.get(key) for key in ("base_url", "url")
             )
             address = next(filter(None, origins), "")
-            curl = redactor.mask_text(curl_line(exchange.seen, address, service, stage.binding))
+            curl = mask(curl_line(exchange.seen, address, service, stage.binding))
         if failed is None:
             shutil.rmtree(result.directory, ignore_errors=True)
         reason = f"{failed.name}: {failed.detail}".rstrip(": ") if failed else ""
@@ -358,22 +353,12 @@ def _fails_scenario(problem: Problem) -> bool:
     )
 
 
-@contextmanager
-def _document_faults() -> Iterator[None]:
-    """Raises _NotRunnable for a fault of the service's document."""
-    try:
-        yield
-    except DocumentFault as fault:
-        raise _NotRunnable(f"{fault.code}: {fault.located_message}", fault.code) from fault
-
-
-def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
-    if scenario.mock_server and scenario.mock_server.replies:
-        return canned_replies(scenario.mock_server.replies)
-    if type != SPEC:
-        return stand_in(type)
-    with _document_faults():
-        server = document_server(service)
+def _answering(mock: MockServer, service: Service) -> Answering:
+    if mock.replies:
+        return canned_replies(mock.replies)
+    if mock.type != SPEC:
+        return stand_in(mock.type)
+    server = document_server(service)
     if server is None:
         raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server
@@ -399,24 +384,17 @@ def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
 
 def _redactor(stage: Stage) -> Redactor:
     """A redactor that knows every secret which the call may have used."""
-    redactor = Redactor()
-    if not (stage.service.trusted and stage.binding.trusted):
+    redactor, service, binding = Redactor(), stage.service, stage.binding
+    if not (service.trusted and binding.trusted):
         return redactor
     secrets = Secrets(stage.environ, redactor.add)
-    auth = stage.service.settings.get("auth_ref")
-    headers = {
-        **(stage.service.metadata.get("headers") or {}),
-        **(stage.binding.metadata.get("headers") or {}),
-    }
-    for resolve, text in [*((secrets.expand, value) for value in headers.values()),
-                          *([(secrets.resolve, auth)] if auth else [])]:  # fmt: skip
+    headers = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    uses: list[tuple[Callable[[str], str], str]] = [(secrets.expand, value) for value in headers.values()]
+    if auth := service.settings.get("auth_ref"):
+        uses.append((secrets.resolve, auth))
+    for resolve, text in uses:
         try:
             resolve(text)
         except CogcliError:
             continue
     return redactor
-
-
-def _masked(check: Check, redactor: Redactor) -> Check:
-    frame = check.frame and check.frame._replace(text=redactor.mask_text(check.frame.text))
-    return check._replace(detail=redactor.mask_text(check.detail), frame=frame)

@@ -1,14 +1,15 @@
-"""`run --plan`: what a run would do, from the specs alone (docs/reference/command-line.md#views)."""
+"""`run --plan`: what a run would do and need (variables, network, trust, approvals), from the specs alone
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
-from cogcli.app.plan_needs import PlannedCalls, needs
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.core.expressions import Expression
 from cogcli.core.problems import Problem
 from cogcli.core.redact import Redactor
@@ -16,9 +17,13 @@ from cogcli.core.refs import READABLE, parse
 from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.prepare import RunRequest
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import TRUST_RANKS, Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
-from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.selection import SelectionOptions, named_binding
+from cogcli.specs.service import Service
 from cogcli.specs.skill import Skill
 from cogcli.specs.template import texts
 
@@ -53,7 +58,7 @@ def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit
         "skill": request.skill_id,
         **own,
         "skills": survey.nested,
-        "needs": needs(survey.calls, request),
+        "needs": _needs(survey.calls, request),
         "exit_code": exit_code,
     }
 
@@ -114,3 +119,76 @@ def reads_of(step: PlannedStep) -> dict[str, None]:
             if reference.namespace in READABLE:
                 found[reference.text] = None
     return found
+
+
+class PlannedCalls:
+    """The capabilities that a run may call, gates included, and their bindings."""
+
+    def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
+        self.capabilities: dict[str, Capability] = {}
+        self.options = options
+        self._catalog = catalog
+
+    def add(self, capability: Capability) -> None:
+        """Add a capability, its gates and its probe."""
+        if capability.id in self.capabilities:
+            return
+        self.capabilities[capability.id] = capability
+        for id in capability.asks:
+            if called := self._catalog.capability(id):
+                self.add(called)
+
+    def tool(self, capability_id: str) -> str | None:
+        """`protocol:service` of the binding that is called first; None where none can be selected."""
+        found = next(self.bindings(capability_id), None)
+        return f"{found[0].protocol}:{found[0].service}" if found else None
+
+    def bindings(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
+        """The bindings that may be called, in the order of their turn; else the one that cannot be."""
+        try:
+            chain = named_binding(self._catalog, capability_id, self.options).chain
+        except BindingResolutionError:
+            return
+        for link in [link for link in chain if link.eligible] or chain[:1]:
+            binding = self._catalog.bindings.get(link.binding_id)
+            service = self._catalog.services.get(link.service_id or "")
+            if binding and service:
+                yield binding, service
+
+
+def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
+    """The needs of all calls together, each with whether it is met."""
+    called = calls.capabilities.values()
+    levels = [c.safety.trust_level for c in called if c.safety]
+    needed, given = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox"), request.trust_level
+    asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
+    return {
+        "variables": list(_variables(calls)),
+        "network": sorted(_hosts(calls)),
+        "trust": {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]},
+        "approvals": [{"capability": id, "confirmed": id in request.confirmed} for id in asking],
+        "may_ask": [
+            {"capability": capability.id, "gate": gate.capability}
+            for capability in called
+            for gate in capability.gates
+            if gate.on_fail == "require_human"
+        ],
+    }
+
+
+def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
+    """The variables of the bindings called first; a fallback whose variables are not set is skipped."""
+    seen = set()
+    for capability_id in calls.capabilities:
+        for binding, service in list(calls.bindings(capability_id))[:1]:
+            for name in variables_of(binding, service):
+                if name not in seen:
+                    seen.add(name)
+                    yield {"name": name, "set": bool(calls.options.environ.get(name)), "service": service.id}
+
+
+def _hosts(calls: PlannedCalls) -> set[str]:
+    """The hosts of all callable bindings."""
+    settings = [service.settings for id in calls.capabilities for _, service in calls.bindings(id)]
+    hosts = (urlsplit(each.get("base_url") or each.get("url") or "").hostname for each in settings)
+    return set(filter(None, hosts))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
+from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
@@ -99,10 +99,12 @@ class Usable:
         self._skills: dict[str, bool] = {}
 
     def capability(self, id: str) -> bool:
-        """Whether some binding of a capability can be called."""
+        """Whether a capability is known, and some binding of it can be called."""
         try:
-            return bool(select(self._catalog, id, self._options).usable)
-        except (BindingResolutionError, CogcliError):
+            return self._catalog.capability(id) is not None and bool(
+                select(self._catalog, id, self._options).usable
+            )
+        except CogcliError:
             return False
 
     def skill(self, id: str) -> bool:
@@ -117,12 +119,7 @@ class Usable:
         if self._broken is None:
             found = check(self._catalog, options=self._options)
             self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
-        if skill.file in self._broken:
-            return False
-        return all(self._target(target) for target in list_targets(skill))
-
-    def _target(self, target: str) -> bool:
-        if target.startswith(NESTED):
-            return self.skill(target.removeprefix(NESTED))
-        capability = self._catalog.capability(target)
-        return capability is not None and self.capability(capability.id)
+        return skill.file not in self._broken and all(
+            self.skill(target.removeprefix(NESTED)) if target.startswith(NESTED) else self.capability(target)
+            for target in list_targets(skill)
+        )

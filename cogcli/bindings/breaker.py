@@ -72,7 +72,11 @@ class Circuit:
                 return Passage(self, probing=False)
             rest = self._open_until - self._now()
             if rest > 0 or self._probed:
-                raise self._refusal(rest)
+                when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
+                text = (
+                    f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
+                )
+                raise TransportError("call.circuit-open", text, left=False)
             self._probed = True
             return Passage(self, probing=True)
 
@@ -86,11 +90,6 @@ class Circuit:
             self._faults += 1
             if probing or self._faults >= THRESHOLD:
                 self._open_until = self._now() + OPEN_SECONDS
-
-    def _refusal(self, rest: float) -> TransportError:
-        when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
-        text = f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
-        return TransportError("call.circuit-open", text, left=False)
 
 
 class Circuits:

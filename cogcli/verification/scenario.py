@@ -11,6 +11,7 @@ from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.specs.fields import value_from
 
 REGISTRY: Final = "registry"
 """A folder beside the scenarios that is an additional layer for them."""
@@ -25,19 +26,19 @@ _FOLDER: Final = "tooling"
 class CannedReply(NamedTuple):
     """One of a mock server's fixed replies. A text body is sent as it is, everything else as JSON; None is empty."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: Any
-    delay_ms: int
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    body: Any = None
+    delay_ms: int = 0
 
 
 class MockServer(NamedTuple):
     """The mock server of the service; port 0 is any free one."""
 
-    type: str
-    host: str
-    port: int
-    replies: tuple[CannedReply, ...]
+    type: str = SPEC
+    host: str = LOOPBACK[0]
+    port: int = 0
+    replies: tuple[CannedReply, ...] = ()
 
 
 class Scenario(NamedTuple):
@@ -48,12 +49,12 @@ class Scenario(NamedTuple):
     binding_id: str
     input: dict[str, Any]
     expected_output: dict[str, Any]
-    expected_service_id: str | None
-    trace_id: str | None
-    match: str
-    mock_server: MockServer | None
     file: str
     """The path shown to users."""
+    expected_service_id: str | None = None
+    trace_id: str | None = None
+    match: str = "exact"
+    mock_server: MockServer | None = None
 
 
 def directory_of(protocol: str) -> str:
@@ -101,72 +102,58 @@ class _ScenarioReader:
         self._text = data.decode("utf-8-sig")
 
     def scenario(self, raw: Any, types: Iterable[str]) -> Scenario:
-        given = self._members(raw, "", _REQUIRED, _OPTIONAL)
-        match = given.get("match") or "exact"
-        self._one_of("match", match, MATCHES)
+        given = self._members(raw, "", _SCENARIO)
         mock = given.get("mock_server")
-        return Scenario(
-            id=given["id"],
-            capability_id=given["capability_id"],
-            binding_id=given["binding_id"],
-            input=given["input"],
-            expected_output=given["expected_output"],
-            expected_service_id=given.get("expected_service_id"),
-            trace_id=given.get("trace_id"),
-            match=match,
-            mock_server=None if mock is None else self._mock(mock, types),
-            file=self._shown,
-        )
+        server = None if mock is None else self._mock(mock, types)
+        scenario = value_from(Scenario, given, file=self._shown, mock_server=server)
+        self._one_of("match", scenario.match, MATCHES)
+        return scenario
 
     def _mock(self, raw: Any, types: Iterable[str]) -> MockServer:
-        given = self._members(raw, "mock_server.", {}, _MOCK)
+        given = self._members(raw, "mock_server.", _MOCK)
         replies = tuple(self._reply(reply, n) for n, reply in enumerate(given.get("replies") or ()))
-        kind = given.get("type") or SPEC
-        self._one_of("mock_server.type", kind, (SPEC, *types))
-        host, port = given.get("host") or LOOPBACK[0], given.get("port") or 0
-        if host not in LOOPBACK and not host.startswith("127."):
-            self._refuse("input.enum", "mock_server.host", f"found `{host}`, expected a loopback address")
-        if not 0 <= port <= 65535:
-            self._refuse("input.type", "mock_server.port", f"found {port}, expected 0 to 65535")
-        return MockServer(kind, host, port, replies)
+        mock = value_from(MockServer, given, replies=replies)
+        self._one_of("mock_server.type", mock.type, (SPEC, *types))
+        if mock.host not in LOOPBACK and not mock.host.startswith("127."):
+            self._refuse(
+                "input.enum", "mock_server.host", f"found `{mock.host}`, expected a loopback address"
+            )
+        self._within("mock_server.port", mock.port, 0, 65535)
+        return mock
 
     def _reply(self, raw: Any, number: int) -> CannedReply:
         place = f"mock_server.replies.{number}."
-        given = self._members(raw, place, {}, _REPLY)
-        status, delay, headers = given.get("status"), given.get("delay_ms") or 0, given.get("headers") or {}
-        if status is not None and not 200 <= status <= 599:
-            self._refuse("input.type", f"{place}status", f"found {status}, expected 200 to 599")
-        if not 0 <= delay <= 60_000:
-            self._refuse("input.type", f"{place}delay_ms", f"found {delay}, expected 0 to 60000")
-        for name, value in headers.items():
+        reply = value_from(CannedReply, self._members(raw, place, _REPLY))
+        self._within(f"{place}status", reply.status, 200, 599)
+        self._within(f"{place}delay_ms", reply.delay_ms, 0, 60_000)
+        for name, value in reply.headers.items():
             if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
-        return CannedReply(status or 200, headers, given.get("body"), delay)
+        return reply
 
-    def _members(
-        self, raw: Any, place: str, required: Mapping[str, str], optional: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """The members of an object with required and optional ones, each of its kind; null is absent."""
+    def _members(self, raw: Any, place: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+        """The members of an object, each of its kind; those in `_REQUIRED` are needed, null is absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
-        kinds = {**required, **optional}
         for name in raw:
             if name not in kinds:
                 self._refuse("input.unknown", f"{place}{name}", "no such field", suggestion(name, kinds))
-        given = {name: value for name, value in raw.items() if value is not None or name == "body"}
-        for name in required:
-            if name not in given:
+        given = {name: value for name, value in raw.items() if value is not None}
+        for name in kinds:
+            if name in _REQUIRED and name not in given:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
         for name, value in given.items():
             wanted = kinds[name]
-            if wanted == "any":
-                continue
-            whole = wanted != "number" or (isinstance(value, int) and not isinstance(value, bool))
-            if kind_of(value) != wanted or not whole:
+            whole = wanted != "number" or type(value) is int
+            if wanted != "any" and (kind_of(value) != wanted or not whole):
                 self._refuse("input.type", f"{place}{name}", f"found {kind_of(value)}, expected {wanted}")
             if wanted == "text" and not value:
                 self._refuse("input.type", f"{place}{name}", "found empty text, expected a name")
         return given
+
+    def _within(self, place: str, number: int, least: int, most: int) -> None:
+        if not least <= number <= most:
+            self._refuse("input.type", place, f"found {number}, expected {least} to {most}")
 
     def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
         if word not in words:
@@ -174,32 +161,25 @@ class _ScenarioReader:
             self._refuse("input.enum", place, said, suggestion(word, list(words)))
 
     def _refuse(self, code: str, place: str, said: str, hint: str = "") -> NoReturn:
-        line, column = self._position(place.rpartition(".")[2])
-        message = (
-            f"scenario `{self._shown}`: `{place}`: {said}" if place else f"scenario `{self._shown}`: {said}"
-        )
+        at = self._text.find(f'"{place.rpartition(".")[2]}"')
+        line = column = 0  # without an occurrence of the key
+        if at >= 0:
+            line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
+        message = f"scenario `{self._shown}`: {place and f'`{place}`: '}{said}"
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
 
-    def _position(self, key: str) -> tuple[int, int]:
-        """Line and column of the first occurrence of a key, (0, 0) without one."""
-        at = self._text.find(f'"{key}"')
-        if at < 0:
-            return 0, 0
-        return self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
 
-
-_REQUIRED: Final = {
+_SCENARIO: Final = {
     "id": "text",
     "capability_id": "text",
     "binding_id": "text",
     "input": "object",
     "expected_output": "object",
-}
-_OPTIONAL: Final = {
     "expected_service_id": "text",
     "trace_id": "text",
     "match": "text",
     "mock_server": "object",
 }
+_REQUIRED: Final = frozenset(("id", "capability_id", "binding_id", "input", "expected_output"))
 _MOCK: Final = {"type": "text", "host": "text", "port": "number", "replies": "list"}
 _REPLY: Final = {"status": "number", "headers": "object", "body": "any", "delay_ms": "number"}

@@ -44,7 +44,12 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     if not settings.problems:
         found = check_registry(settings)
         checks += [*_registry(found), *services(settings, found, net=net)]
-        summary = _summary(settings, found)
+        broken = frozenset(p.file for p in found.problems if p.severity == "E")
+        usable = Usable(found.catalog, selection_options(settings), broken)
+        skills = sum(usable.skill(id) for id in found.catalog.skills)
+        bound = sum(usable.capability(id) for id in found.catalog.capabilities)
+        summary = f"{skills} of {found.counts['skills']} skills can run, "
+        summary += f"{bound} of {found.counts['capabilities']} capabilities have a binding."
     parts = [
         f"cogcli {__version__}",
         f"Python {platform.python_version()}",
@@ -201,13 +206,3 @@ def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
     if len(problems) <= _SHOWN:
         return tuple(lines), ""
     return (*lines, f"and {len(problems) - _SHOWN} more"), "cogcli validate"
-
-
-def _summary(settings: Settings, found: RegistryCheck) -> str:
-    catalog = found.catalog
-    broken = frozenset(p.file for p in found.problems if p.severity == "E")
-    usable = Usable(catalog, selection_options(settings), broken)
-    skills = sum(usable.skill(id) for id in catalog.skills)
-    bound = sum(usable.capability(id) for id in catalog.capabilities)
-    total_skills, total = found.counts["skills"], found.counts["capabilities"]
-    return f"{skills} of {total_skills} skills can run, {bound} of {total} capabilities have a binding."

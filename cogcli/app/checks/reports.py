@@ -65,13 +65,17 @@ def registry_report(
 def check_results_report(command: str, results: Sequence[CheckResult], seconds: float) -> CheckReport:
     """`openapi verify-*`: a case per check, in a group per result; a result without checks is one case."""
     failed = [result for result in results if result.status == FAILED]
+    problems = [
+        Problem(r.code or "verify.failed", "E", r.file, int(bool(r.file)), 1, "", f"{r.id}: {r.reason}")
+        for r in failed
+    ]
     header = ("| result | id | reason |", "| --- | --- | --- |")
     rows = tuple(f"| {r.status} | {cell(r.id)} | {cell(r.reason)} |" for r in results)
     return CheckReport(
         command,
         seconds,
         tuple(case for result in results for case in _cases(command, result)),
-        tuple((_problem(result), 0) for result in failed),
+        tuple((problem, 0) for problem in problems),
         f"{count_of(len(results), 'verdict')}, {len(failed)} failed.",
         (MarkdownTable(header, rows),),
     )
@@ -93,11 +97,6 @@ def _cases(command: str, result: CheckResult) -> list[Case]:
         Case(group, check.name, failures(not check.passed, check.detail or check.name), (), result.file)
         for check in result.checks
     ]
-
-
-def _problem(result: CheckResult) -> Problem:
-    code, line = result.code or "verify.failed", 1 if result.file else 0
-    return Problem(code, "E", result.file, line, 1, "", f"{result.id}: {result.reason}")
 
 
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:

@@ -27,8 +27,7 @@ from cogcli.core.errors import CogcliError
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from cogcli.app.serving.catalog import Offer, Served
-    from cogcli.app.serving.tools import Tool
+    from cogcli.app.serving.tools import Offer, Served
     from cogcli.runs.results import RunResult
 
     ClientRequest = ServerRequestContext[Any, Any]
@@ -63,8 +62,8 @@ class ToolHandlers:
         """All tools, on one page. Raises MCPError for a cursor."""
         if params is not None and params.cursor is not None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page")
-        tools = (served.tool for served in self._offer.tools.values())
-        return types.ListToolsResult(tools=[_listed_tool(tool) for tool in tools])
+        tools = [types.Tool.model_validate(served.tool) for served in self._offer.tools.values()]
+        return types.ListToolsResult(tools=tools)
 
     async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run the skill of a tool. Raises MCPError for a tool that does not exist, nothing else."""
@@ -100,23 +99,6 @@ class ToolHandlers:
 def server_of(tools: ToolHandlers) -> Server[Any]:
     """The MCP server of these handlers, for any transport."""
     return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
-
-
-def _listed_tool(tool: Tool) -> types.Tool:
-    annotations = types.ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.hints.read_only,
-        destructive_hint=not tool.hints.read_only,
-        idempotent_hint=tool.hints.idempotent,
-    )
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        annotations=annotations,
-    )
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

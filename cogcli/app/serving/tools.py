@@ -1,16 +1,26 @@
 """Skills as tools of the Model Context Protocol: names, schemas, hints (docs/reference/protocols.md#serve).
-Knows no library of it."""
+
+The skills are loaded and checked once, when a server starts: what a client sees listed is what runs, whatever happens
+to the files meanwhile. Options are fixed here, too: nothing that a client sends changes trust, confirmations or
+bindings. Knows no library of the protocol.
+"""
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.core.errors import CogcliError
 from cogcli.core.json_pointer import pointer_of
+from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import names_secret
+from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
 from cogcli.schema.visitor import rewrite
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import Fields, FieldSpec
@@ -25,22 +35,54 @@ _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 """Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
 
 
-class Hints(NamedTuple):
-    """The annotations of a tool, from the effect classes of all capabilities that it can call."""
+class Served(NamedTuple):
+    """A skill as a tool, with everything that a run needs but the inputs."""
 
-    read_only: bool
-    idempotent: bool
+    tool: dict[str, Any]
+    loaded: PreparedRun
+
+    def with_inputs(self, given: dict[str, Any]) -> PreparedRun:
+        """The skill with checked inputs. Raises ProblemsFound."""
+        inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
+        if wrong:
+            raise ProblemsFound(wrong)
+        return self.loaded._replace(inputs=inputs)
 
 
-class Tool(NamedTuple):
-    """A tool as in `tools/list`."""
+class Offer(NamedTuple):
+    """All tools by name, and the ids of the skills that cannot run here."""
 
-    name: str
-    title: str
-    description: str
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
-    hints: Hints
+    tools: dict[str, Served]
+    left_out: list[str]
+
+
+def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
+    """The skills that can run with the options of `request`; with `only`, those with these ids or matching these globs.
+
+    Raises SkillNotFoundError for an id or glob without a skill, ProblemsFound for an id whose skill cannot run; a
+    skill that only a glob matches is left out then.
+    """
+    registry = open_registry(settings)
+    tools: dict[str, Served] = {}
+    left_out = []
+    known = registry.ids("skill")
+    tool_names = names_of([*known, *only], names)
+    # An id or glob that matches nothing is kept: loading it raises SkillNotFoundError.
+    matching = {id for word in only for id in fnmatch.filter(known, word) or [word]}
+    for id in sorted(matching) if only else known:
+        try:
+            catalog, asked = registry.reach(id), request._replace(skill_id=id)
+            prepared = prepare_without_inputs(catalog, asked, settings.environ)
+        except CogcliError:
+            if id in only:
+                raise
+            left_out.append(id)
+        else:
+            name = tool_names[id]
+            tools[name] = Served(
+                tool_of(prepared.skill, prepared.catalog.capabilities.values(), name), prepared
+            )
+    return Offer(tools, left_out)
 
 
 def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
@@ -62,22 +104,24 @@ def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
     }
 
 
-def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Tool:
-    """The tool of a skill that can call these capabilities, gates included."""
-    return Tool(
-        name=name,
-        title=skill.name,
-        description=skill.description,
-        input_schema=schema_of(skill.inputs) | {"additionalProperties": False},
-        output_schema=schema_of(skill.outputs),
-        hints=hints_of(capabilities),
-    )
+def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> dict[str, Any]:
+    """The tool, as in `tools/list`, of a skill that can call these capabilities, gates included."""
+    return {
+        "name": name,
+        "title": skill.name,
+        "description": skill.description,
+        "inputSchema": schema_of(skill.inputs) | {"additionalProperties": False},
+        "outputSchema": schema_of(skill.outputs),
+        "annotations": {"title": skill.name, **hints_of(capabilities)},
+    }
 
 
-def hints_of(capabilities: Iterable[Capability]) -> Hints:
+def hints_of(capabilities: Iterable[Capability]) -> dict[str, bool]:
     """The hints for these capabilities; an unknown effect class counts as `effect`."""
     effects = {capability.effect for capability in capabilities}
-    return Hints(read_only=effects <= {"none"}, idempotent=effects <= {"none", "idempotent"})
+    read_only = effects <= {"none"}
+    idempotent = effects <= {"none", "idempotent"}
+    return {"readOnlyHint": read_only, "destructiveHint": not read_only, "idempotentHint": idempotent}
 
 
 def schema_of(fields: Fields) -> dict[str, Any]:
@@ -86,18 +130,15 @@ def schema_of(fields: Fields) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {
-            name: _field(_without_secret(name, field), name, shared) for name, field in fields.items()
-        },
+        "properties": {},
     }
+    for name, field in fields.items():
+        # A client must not see a secret of the skill file: no default or enum under a secret name.
+        public = field._replace(default=None, enum=None) if names_secret(name) else field
+        schema["properties"][name] = _field(public, name, shared)
     if required:
         schema["required"] = required
     return schema | ({"$defs": shared} if shared else {})
-
-
-def _without_secret(name: str, field: FieldSpec) -> FieldSpec:
-    """The field without a default or enum under a secret name: a client must not see a secret of the skill file."""
-    return field._replace(default=None, enum=None) if names_secret(name) else field
 
 
 def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cogcli.app.serving.catalog import Offer, offer_skills
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
+from cogcli.app.serving.tools import Offer, offer_skills
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
 from cogcli.cli.options import SAFETY, choice, command, text

@@ -9,8 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cogcli.app.serving.catalog import Offer, Served
-from cogcli.app.serving.tools import Hints, hints_of, names_of, schema_of, tool_of
+from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, schema_of, tool_of
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -102,8 +101,8 @@ def test_what_the_skill_takes_fits_the_schema(value: dict[str, Any]) -> None:
 
 def test_names_and_closed_inputs() -> None:
     tool = tool_of(skill(), (), "demo__greet")
-    assert tool.input_schema["additionalProperties"] is False
-    assert "additionalProperties" not in tool.output_schema
+    assert tool["inputSchema"]["additionalProperties"] is False
+    assert "additionalProperties" not in tool["outputSchema"]
 
 
 LONG = "x" * 70
@@ -136,10 +135,15 @@ def test_a_name_stays_as_it_is_where_it_can() -> None:
 def test_hints_follow_from_the_worst_effect() -> None:
     none = capability({"side_effects": False})
     idempotent = capability({"side_effects": True, "idempotent": True})
-    assert hints_of([]) == hints_of([none]) == Hints(read_only=True, idempotent=True)
-    assert hints_of([none, idempotent]) == Hints(read_only=False, idempotent=True)
-    assert hints_of([none, capability({"side_effects": True})]) == Hints(read_only=False, idempotent=False)
-    assert hints_of([capability({})]) == Hints(read_only=False, idempotent=False)
+    effect, unknown = capability({"side_effects": True}), capability({})
+
+    def hints(*capabilities: Capability) -> tuple[bool, ...]:
+        found = hints_of(capabilities)
+        return tuple(found[f"{name}Hint"] for name in ("readOnly", "destructive", "idempotent"))
+
+    assert hints() == hints(none) == (True, False, True)
+    assert hints(none, idempotent) == (False, True, True)
+    assert hints(none, effect) == hints(unknown) == (False, True, False)
 
 
 def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
