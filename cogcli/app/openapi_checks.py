@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from cogcli.app import scenario_run
 from cogcli.app.scenario_run import Stage
 from cogcli.app.settings import Settings
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import CogcliError, UsageError
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS

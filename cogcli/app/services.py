@@ -14,9 +14,9 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.core.calls import Cancellation
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import ServerFaultError, ServiceResolutionError, UsageError
 from cogcli.core.files import write_atomic
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.documents.loader import parse_document, place_of, read_document
 from cogcli.protocols import PROTOCOLS

@@ -35,7 +35,7 @@ def read_stored_state(directory: Path) -> bytes | None:
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """The projection of the events of an episode, as the bytes of `state.json`."""
-    from cogcli.core.gc_pause import paused_collection
+    from cogcli.core.jsonvalue import paused_collection
     from cogcli.episode.project import project_bytes
 
     with paused_collection():

@@ -11,7 +11,7 @@ from cogcli.app.repair import repair
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
-from cogcli.core.gc_pause import paused_collection
+from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.findings import Finding, FindingSeverity

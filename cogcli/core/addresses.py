@@ -31,7 +31,10 @@ _NUMBERS: Final = re.compile(
 
 def refusal(address: str, network: str) -> str:
     """Why an address may not be connected to, in words that follow its text; empty if it may."""
-    found = _unwrapped(ipaddress.ip_address(address.partition("%")[0]))
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None
+        found = inner or found.ipv4_mapped or found.sixtofour or found
     if any(found.version == net.version and found in net for net in _PRIVATE) and found != _METADATA:
         return "" if network == "private" else f"is {_kind(found)}, not public"
     given_out = found.version == 4 or found in _UNICAST
@@ -60,15 +63,6 @@ def literal_refusal(host: str, network: str) -> str:
     name = host.removesuffix(".").lower()
     address = "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal(host)
     return refusal(address, network) if address is not None else ""
-
-
-def _unwrapped(address: _Address) -> _Address:
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        return inner if inner is not None else address
-    return address
 
 
 def _kind(address: _Address) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.jsonvalue import NotJson, equal, kind_of, to_plain_json
-from cogcli.core.python_syntax import expression_of
+from cogcli.core.python_syntax import syntax_tree
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 
 MAX_LENGTH: Final = 2000
@@ -71,24 +71,20 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
     if len(text) > MAX_LENGTH:
         raise ExpressionFault(f"longer than {MAX_LENGTH} characters")
     source = _SourceText(text)
-    tree = _parsed(source)
-    reader = _ExpressionParser(loop_names, source)
-    evaluate = reader.compiled(tree, 1)
-    path = reader.path(tree) if isinstance(tree, _PATHS) else None
-    references = dict.fromkeys(mention.reference for mention in reader.mentions)
-    return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
-
-
-def _parsed(source: _SourceText) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return expression_of(source.python)
+            tree: ast.expr = syntax_tree(source.python, "eval").body
     except SyntaxError as error:
         column = source.offset(error.lineno or 1, (error.offset or 1) - 1) + 1
         raise ExpressionFault(f"not an expression: {error.msg}", column) from None
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionFault("not an expression") from None
+    reader = _ExpressionParser(loop_names, source)
+    evaluate = reader.compiled(tree, 1)
+    path = reader.path(tree) if isinstance(tree, _PATHS) else None
+    references = dict.fromkeys(mention.reference for mention in reader.mentions)
+    return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
 
 
 _TOKEN: Final = re.compile(
@@ -237,17 +233,29 @@ class _ExpressionParser:
             text = _excerpt(node, 60)
             raise self.fault(f"`{text}` is no path", node, name=text)
         self.mention(reference, node)
-        return lambda lookup: _found(lookup, reference)
+
+        def found(lookup: Lookup) -> Any:
+            if (value := lookup(reference)) is MISSING:
+                hint = "compare with `is null` first"
+                raise ExpressionError("expr.missing", f"`{reference.text}` leads nowhere", hint=hint)
+            return value
+
+        return found
 
     def path(self, node: ast.expr) -> Reference | None:
         """The reference that names, attributes and constant subscripts spell, or None."""
         segments: list[str] = []
         while not isinstance(node, ast.Name):
-            segment = _segment(node)
-            if segment is None:
+            if isinstance(node, ast.Attribute):
+                key: Any = node.attr
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                key = node.slice.value
+            else:
                 return None
-            segments.append(segment)
-            node = node.value  # type: ignore[attr-defined]
+            if not isinstance(key, str) and (type(key) is not int or key < 0):
+                return None
+            segments.append(str(key))
+            node = node.value
         segments.reverse()
         known = (node.id in READABLE and segments) or node.id in self._loop_names
         if not known or len(segments) > MAX_SEGMENTS:
@@ -264,31 +272,10 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
     return text.encode("utf-8", "backslashreplace").decode()[:limit]
 
 
-def _segment(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        key = node.slice.value
-        if isinstance(key, str):
-            return key
-        if type(key) is int and key >= 0:
-            return str(key)
-    return None
-
-
 def _is_null(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in ("null", "none")
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def _found(lookup: Lookup, reference: Reference) -> Any:
-    value = lookup(reference)
-    if value is MISSING:
-        raise ExpressionError(
-            "expr.missing", f"`{reference.text}` leads nowhere", hint="compare with `is null` first"
-        )
-    return value
 
 
 def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any:

@@ -229,23 +229,14 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
         url = httpx.URL(request.url)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
             raise _unsendable("the URL is no http or https URL without user info")
-        made = httpx.Request(
-            request.method,
-            url,
-            headers=[("Accept-Encoding", "identity"), *request.headers],
-            content=request.body,
-        )
-        return made, _target(request.url)
+        headers = [("Accept-Encoding", "identity"), *request.headers]
+        made = httpx.Request(request.method, url, headers=headers, content=request.body)
+        rest = request.url.partition("://")[2].partition("#")[0]
+        cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+        target = rest[cut:]  # path and query, as written
+        return made, (target if target.startswith("/") else f"/{target}").encode("ascii")
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise _unsendable(f"the request cannot be sent: {_error_words(error)}") from error
-
-
-def _target(url: str) -> bytes:
-    """Path and query of an absolute URL, as written."""
-    rest = url.partition("://")[2].partition("#")[0]
-    cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
-    target = rest[cut:]
-    return (target if target.startswith("/") else f"/{target}").encode("ascii")
 
 
 def _exchange(

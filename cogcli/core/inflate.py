@@ -24,22 +24,18 @@ def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     inflated, and Damaged; both before the rest is read."""
     name = encoding.strip().lower()
     if name in _PLAIN:
-        return bytes(_capped(chunks, cap))
+        body = bytearray()
+        for chunk in chunks:
+            body += chunk
+            if len(body) > cap:
+                raise TooLarge
+        return bytes(body)
     if name not in _WINDOWS:
         raise Damaged(f"content encoding `{name[:40]}` was not asked for")
     try:
         return _inflated(chunks, _WINDOWS[name], cap)
     except zlib.error as error:
         raise Damaged(f"its {name} data is damaged") from error
-
-
-def _capped(chunks: Iterable[bytes], cap: int) -> bytearray:
-    body = bytearray()
-    for chunk in chunks:
-        body += chunk
-        if len(body) > cap:
-            raise TooLarge
-    return body
 
 
 def _inflated(chunks: Iterable[bytes], window: int, cap: int) -> bytes:

@@ -1,4 +1,4 @@
-"""JSON pointers (RFC 6901): places in documents, as keys and indices."""
+"""JSON pointers (RFC 6901): places in documents, as keys and indices, and the error that names one."""
 
 from __future__ import annotations
 
@@ -40,3 +40,34 @@ def found_at(document: Any, place: Pointer) -> Any:
         else:
             return NOWHERE
     return value
+
+
+class DocumentFault(Exception):
+    """A document that cannot be used, or something it does not say: a code of
+    docs/reference/protocols.md#wire-checks, and what to do.
+
+    `pointer`, or `line` and `column`, is the place in the document; `file` is its real path, known once it was read.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        *,
+        pointer: Pointer | None = None,
+        place: tuple[int, int] = (0, 0),
+        file: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.pointer = pointer
+        self.line, self.column = place
+        self.file = file
+
+    @property
+    def located_message(self) -> str:
+        """The message with its line and column, where these are known."""
+        return f"{self.message} (line {self.line}, column {self.column})" if self.line else self.message

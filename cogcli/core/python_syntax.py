@@ -12,19 +12,9 @@ from typing import Any, Final
 _ATTEMPTS: Final = 100
 
 
-def module_of(source: bytes) -> ast.Module:
-    """The tree of a module's source. Raises what `ast.parse` does, but SystemError."""
-    tree: ast.Module = _parsed(source, "exec")
-    return tree
-
-
-def expression_of(text: str) -> ast.expr:
-    """The tree of an expression. Raises what `ast.parse` does, but SystemError."""
-    tree: ast.Expression = _parsed(text, "eval")
-    return tree.body
-
-
-def _parsed(source: str | bytes, mode: str) -> Any:
+def syntax_tree(source: str | bytes, mode: str = "exec") -> Any:
+    """The tree of a module's source, or with the mode `eval` of an expression. Raises what `ast.parse` does, but
+    SystemError."""
     for _ in range(_ATTEMPTS):
         try:
             return ast.parse(source, mode=mode)

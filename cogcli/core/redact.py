@@ -127,10 +127,8 @@ class Redactor:
     def _hit_text(self, text: str, named: bool) -> bool:
         if self._pattern is not None and self._pattern.search(text) is not None:
             return True
-        return named and text[0] in "{[" and any(map(self._names, _INNER_KEY.findall(text)))
-
-    def _names(self, key: str) -> bool:
-        return self._verdict(key) == _NAMED
+        inner = _INNER_KEY.findall(text) if named and text[0] in "{[" else ()
+        return any(self._verdict(key) == _NAMED for key in inner)
 
     def _verdict(self, key: str) -> int:
         """The verdict on a key, found once. Caches are taken before the pattern: `add` replaces them after it, so what

@@ -1,13 +1,42 @@
-"""The real clock and the real source of identifiers."""
+"""The two things a run takes from outside besides its services, time and identity: their ports, real and fake."""
 
 from __future__ import annotations
 
 import os
 import time
 from functools import lru_cache
+from typing import Protocol
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
+
+
+class Clock(Protocol):
+    """Wall time for records, monotonic time for durations and deadlines."""
+
+    def now(self) -> str:
+        """RFC 3339 in UTC with microseconds and `Z`."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+
+class IdSource(Protocol):
+    """Fresh identifiers in the formats of the product."""
+
+    def ulid(self) -> str:
+        """26 characters of Crockford base 32, sortable by time of creation."""
+        ...
+
+    def run_id(self) -> str:
+        """`run_` and 16 lower-case hex digits."""
+        ...
+
+    def trace_id(self) -> str:
+        """32 lower-case hex digits."""
+        ...
 
 
 def rfc3339(seconds: int, microseconds: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.schema.containment import covers

@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from cogcli.core.canonical import digest
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, parse_reference, pointer_text
+from cogcli.core.json_pointer import NOWHERE, DocumentFault, Pointer, found_at, parse_reference, pointer_text
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggestion
 from cogcli.core.strict_json import JsonRefused, loads

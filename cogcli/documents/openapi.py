@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from cogcli.core.document_fault import DocumentFault
-from cogcli.core.json_pointer import Pointer, pointer_text
+from cogcli.core.json_pointer import DocumentFault, Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
 from cogcli.documents.loader import (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
-from cogcli.core.ports import Clock, IdSource
 from cogcli.core.step_path import StepPath
+from cogcli.core.system import Clock, IdSource
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CapabilityRunner, Dispatcher, EventSink

@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.calls import Answer, BindingChain, Member, Siblings
+from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
-from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine.context import Run
 from cogcli.engine.outcome import status_of
 from cogcli.engine.plan import PlannedStep

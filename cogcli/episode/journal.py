@@ -27,8 +27,8 @@ import orjson
 
 from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
-from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
+from cogcli.core.system import Clock, IdSource
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all

@@ -50,18 +50,15 @@ def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: Ex
     """
     writes = []
     for rule in rules:
-        value = _value(rule, produced, state)
-        if value is not MISSING:
-            writes.append(
-                Write(rule.target, rule.strategy, _as_list(value) if rule.listed else deep_copy(value))
-            )
+        value = deep_copy(_value(rule, produced, state))
+        if value is MISSING:
+            continue
+        if rule.listed:
+            items = value if isinstance(value, list) else [value]
+            value = [item if isinstance(item, dict) else {"value": item} for item in items]
+        writes.append(Write(rule.target, rule.strategy, value))
     require_applicable(state, writes)
     return writes
-
-
-def _as_list(value: Any) -> list[dict[str, Any]]:
-    items = deep_copy(value) if isinstance(value, list) else [deep_copy(value)]
-    return [item if isinstance(item, dict) else {"value": item} for item in items]
 
 
 def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
@@ -88,23 +85,16 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
     """Raises OutputMappingError unless all writes can be applied, one after the other. The state stays as it is."""
-    ground = _scratch(state, writes) if _touch_one_another(writes) else None
+    places = {(write.target.namespace, *write.target.path) for write in writes}
+    within = (place[:end] in places for place in places for end in range(2, len(place)))
+    # Only where a target stands twice, or inside another, does one write change what the next one finds.
+    ground = _scratch(state, writes) if len(places) < len(writes) or any(within) else None
     for write in writes:
         present = present_kind(ground or state, write.target)
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
         _require_slot_type(write)
         if ground is not None:
             write_value(ground, write.target, write.strategy, deep_copy(write.value))
-
-
-def _touch_one_another(writes: list[Write]) -> bool:
-    """Whether a target stands twice, or inside another."""
-    if len(writes) < 2:
-        return False
-    places = {(write.target.namespace, *write.target.path) for write in writes}
-    if len(places) < len(writes):
-        return True
-    return any(place[:end] in places for place in places for end in range(2, len(place)))
 
 
 def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:

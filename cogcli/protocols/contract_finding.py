@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import Severity, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability

@@ -12,7 +12,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.ports import Clock
+    from cogcli.core.system import Clock
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.protocols.secrets import Secrets
 

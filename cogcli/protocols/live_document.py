@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli.core.calls import Cancellation
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RuntimeErrorBase, ServerFaultError
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.changes import ContractChange
 from cogcli.documents.loader import MAX_BYTES, identity_of, load, parse_document
 from cogcli.protocols import PROTOCOLS

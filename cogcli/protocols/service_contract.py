@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.jsonvalue import list_of, object_of, text_of
-from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.protocols import PROTOCOLS

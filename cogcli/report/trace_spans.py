@@ -9,9 +9,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeGuard
 
+from cogcli.core.canonical import span_of
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
 
 INTERNAL: Final = 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cogcli.bindings.breaker import Circuits
-    from cogcli.core.ports import Clock, IdSource
+    from cogcli.core.system import Clock, IdSource
     from cogcli.episode.signing import Sign
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.specs.registry import Registry

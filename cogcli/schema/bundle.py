@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.document_fault import DocumentFault
-from cogcli.core.json_pointer import Pointer, found_at, parse_reference, pointer_text
+from cogcli.core.json_pointer import DocumentFault, Pointer, found_at, parse_reference, pointer_text
 from cogcli.schema.visitor import ASSERTIONS, convert_subschemas
 
 _COPIED: Final = ASSERTIONS | {"format", "default", "examples", "deprecated", "readOnly", "writeOnly"}

@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import Pointer
+from cogcli.core.json_pointer import DocumentFault, Pointer
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import Identity, with_position

@@ -53,10 +53,10 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 def _functions(text: bytes) -> frozenset[str]:
     import ast
 
-    from cogcli.core.python_syntax import module_of
+    from cogcli.core.python_syntax import syntax_tree
 
     try:
-        tree = module_of(text)
+        tree = syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     return frozenset(

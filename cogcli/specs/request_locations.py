@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
-from cogcli.core.document_fault import DocumentFault
-from cogcli.core.json_pointer import found_at, parse_reference
+from cogcli.core.json_pointer import DocumentFault, found_at, parse_reference
 from cogcli.core.jsonvalue import list_of
 from cogcli.core.problems import suggestion
 from cogcli.documents.openapi import OpenApiOperation, Parameter

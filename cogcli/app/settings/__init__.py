@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.app.settings.trust import Trust
-    from cogcli.core.ports import Clock, IdSource
+    from cogcli.core.system import Clock, IdSource
     from cogcli.specs.layers import Layer, Root
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import (
     OverloadedError,
     RejectedError,
@@ -15,6 +14,7 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.terminal_text import visible
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.eligibility import variables_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import list_known, suggestion
 from cogcli.protocols.contract_finding import (
     ContractFinding,

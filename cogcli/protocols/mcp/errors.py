@@ -18,8 +18,8 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.core.ports import Clock
 from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.core.system import Clock
 from cogcli.protocols.http.failures import OVERLOADED, failure
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,

@@ -18,9 +18,9 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.canonical import canonical
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RejectedError, SafetyScopeError
 from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
 from cogcli.specs.lock import NAME as LOCK_NAME

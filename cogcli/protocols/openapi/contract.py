@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import suggestion
 from cogcli.documents.loader import identity_of, with_position
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme, openapi_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.changes import openapi_changes
 from cogcli.documents.openapi import OpenApiDocument, openapi_of
 from cogcli.protocols.http import reply_body

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openapi import OpenApiOperation, openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, failure

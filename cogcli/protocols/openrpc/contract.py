@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openrpc import openrpc_of
 from cogcli.protocols.contract_finding import (
     ContractFinding,

@@ -12,8 +12,8 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import BatchSlot, Cancellation
-from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, failure, quote

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import resolve
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of

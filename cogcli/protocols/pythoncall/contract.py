@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.python_syntax import module_of
+from cogcli.core.python_syntax import syntax_tree
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
@@ -59,7 +59,7 @@ def function_findings(
 def _function(source: bytes, name: str) -> Function | None:
     """The function of this name that a call reaches: the last definition; None if it is decorated."""
     try:
-        tree = module_of(source)
+        tree = syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found = [node for node in tree.body if isinstance(node, Function) and node.name == name]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.core import python_syntax
-from cogcli.core.python_syntax import expression_of, module_of
+from cogcli.core.python_syntax import syntax_tree
 
 
 def test_a_text_disturbed_by_another_thread_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,13 +21,13 @@ def test_a_text_disturbed_by_another_thread_is_parsed_again(monkeypatch: pytest.
         return real(source, **more)
 
     monkeypatch.setattr(python_syntax.ast, "parse", disturbed)
-    assert ast.unparse(expression_of("1 + x")) == "1 + x"
-    assert ast.unparse(module_of(b"x = 1")) == "x = 1"
+    assert ast.unparse(syntax_tree("1 + x", "eval")) == "1 + x"
+    assert ast.unparse(syntax_tree(b"x = 1")) == "x = 1"
     assert len(calls) == 6
 
 
 def test_what_is_wrong_with_a_text_is_raised() -> None:
     with pytest.raises(SyntaxError):
-        expression_of("1 +")
+        syntax_tree("1 +", "eval")
     with pytest.raises(SyntaxError):
-        module_of(b"def")
+        syntax_tree(b"def")

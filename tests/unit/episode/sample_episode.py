@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cogcli.core.ports import Clock
 from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.core.system import Clock, FakeClock, FakeIds
 from cogcli.episode.journal import Journal
 from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal

@@ -7,7 +7,7 @@ from typing import Any
 
 from fakes.risk_review import Log, risk_review
 
-from cogcli.core.trace_ids import span_of
+from cogcli.core.canonical import span_of
 from cogcli.events.envelope import Event
 from cogcli.report.chrome import chrome, lanes_of
 from cogcli.report.otlp import otlp

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openapi import OpenApiDocument, openapi_of
 from cogcli.specs.request_locations import RequestLocation, locate_keys
 from cogcli.specs.service import Service

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
 
 MATHS = """
