@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.layout import EVENTS, STATE, is_renamed
@@ -35,7 +36,6 @@ def read_stored_state(directory: Path) -> bytes | None:
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """The projection of the events of an episode, as the bytes of `state.json`."""
-    from cogcli.core.jsonvalue import paused_collection
     from cogcli.episode.project import project_bytes
 
     with paused_collection():
