@@ -58,7 +58,12 @@ def read_folder(path: str) -> SkillFolder:
     file = f"{path.rstrip('/')}/{names[0]}"
     document = _read(os.path.join(folder, names[0]), file, MOST_HEAD + MOST_BODY)
     head, body = _parsed(document, file)
-    name = _name(head, os.path.basename(folder), file)
+    name, own = _text(head, "name", file, 64), os.path.basename(folder)
+    if not _NAME.fullmatch(name):
+        message = f"name `{name}` is not of small letters, digits and single hyphens"
+        raise _broken(file, message, "rename the skill")
+    if name != own:
+        raise _broken(file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name")
     description = _text(head, "description", file, LONGEST_DESCRIPTION)
     left_out: list[str] = []
     files = dict(_files(folder, path, left_out))
@@ -70,17 +75,13 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]
     if not fences or fences[0] != 0 or len(fences) < 2:
-        raise _broken(
-            file,
-            "a SKILL.md begins with a head between two lines of `---`",
-            "write name and description there",
-        )
+        message = "a SKILL.md begins with a head between two lines of `---`"
+        raise _broken(file, message, "write name and description there")
     end = fences[1]
     head = parse(b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES))
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
-        raise _broken(
-            file, f"the body has more than {MOST_BODY:,} bytes", "move parts of it to files beside it"
-        )
+        message = f"the body has more than {MOST_BODY:,} bytes"
+        raise _broken(file, message, "move parts of it to files beside it")
     # The body under the rules for text in spec files, each line where it stands.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
     read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
@@ -93,25 +94,13 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     return head.value or {}, body
 
 
-def _name(head: dict[str, Any], folder: str, file: str) -> str:
-    name = _text(head, "name", file, 64)
-    if not _NAME.fullmatch(name):
-        raise _broken(
-            file, f"name `{name}` is not of small letters, digits and single hyphens", "rename the skill"
-        )
-    if name != folder:
-        raise _broken(file, f"name `{name}` is not the folder's, `{folder[:64]}`", "give both the same name")
-    return name
-
-
 def _text(head: dict[str, Any], key: str, file: str, most: int) -> str:
     value = head.get(key)
     if not isinstance(value, str) or not value.strip():
         raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")
     if len(value) > most:
-        raise _broken(
-            file, f"`{key}` has {len(value):,} characters, at most {most:,} are allowed", "shorten it"
-        )
+        message = f"`{key}` has {len(value):,} characters, at most {most:,} are allowed"
+        raise _broken(file, message, "shorten it")
     return value.strip()
 
 
@@ -130,9 +119,8 @@ def _files(
             left_out.append(place)
             continue
         if not _FILE_NAME.fullmatch(name):
-            raise _refused(
-                f"{shown}/{place}", "has a name with other characters than letters, digits and ._-+ "
-            )
+            what = "has a name with other characters than letters, digits and ._-+ "
+            raise _refused(f"{shown}/{place}", what)
         found = (
             _files(folder, shown, left_out, place, depth + 1)
             if stat.S_ISDIR(mode)

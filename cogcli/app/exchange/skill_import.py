@@ -21,7 +21,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
-from cogcli.core.problems import Problem, ProblemsFound, suggestion
+from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import FieldSpec
 
@@ -45,37 +45,30 @@ class Imported(NamedTuple):
     warnings: list[str]
 
 
-class _Wiring(NamedTuple):
-    """A step's input as lines of YAML, and whether the request reaches the capability."""
-
-    lines: list[str]
-    takes_request: bool
-
-
 def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
     """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
     if settings.project is None:
-        raise EnvironmentRefusal(
-            "project.none",
-            "there is no project to import into",
-            hint="make a directory with an empty cogcli.toml",
-        )
+        hint = "make a directory with an empty cogcli.toml"
+        raise EnvironmentRefusal("project.none", "there is no project to import into", hint=hint)
     catalog = open_registry(settings).everything()
     capability = catalog.capability(capability_id)
     if capability is None:
         hint = suggestion(capability_id, catalog.capabilities) or "see cogcli validate"
         raise UsageError("usage.value", f"`--capability`: no capability `{capability_id[:80]}`", hint=hint)
-    wiring = _wired(capability, folder.body)
+    step_input, takes_request = _input_lines(capability, folder.body)
     place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
     if os.path.lexists(place):
-        raise UsageError(
-            "output.exists", f"`{settings.display_path(place)}` exists", hint="remove it, then import again"
-        )
-    text = skill_text(folder, capability, wiring)
-    _write(place, text, folder.files)
+        message = f"`{settings.display_path(place)}` exists"
+        raise UsageError("output.exists", message, hint="remove it, then import again")
+    _write(place, _skill_text(folder, capability, step_input, takes_request=takes_request), folder.files)
     file = os.path.join(place, "skill.yaml")
-    warnings = _checked(settings, file, place)
-    if not wiring.takes_request:
+    problems = check_registry(settings, [file]).problems
+    errors = [problem for problem in problems if problem.severity == "E"]
+    if errors:
+        shutil.rmtree(place, ignore_errors=True)
+        raise ProblemsFound(errors, unlisted=USAGE)
+    warnings = [f"{problem.code}: {problem.message}" for problem in problems]
+    if not takes_request:
         warnings.append(f"`{capability.id}` takes one text, the body; what is requested is not passed on")
     if folder.head.get("allowed-tools"):
         warnings.append("`allowed-tools` grants nothing here: trust and safety are those of the capability")
@@ -86,7 +79,9 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     return Imported(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
 
 
-def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> str:
+def _skill_text(
+    folder: SkillFolder, capability: Capability, step_input: list[str], *, takes_request: bool
+) -> str:
     """The text of the skill file. Texts of the folder are quoted or block scalars, so that none is read as YAML."""
     named = {key: folder.head.get(key) for key in ("license", "compatibility")}
     source = {
@@ -94,7 +89,6 @@ def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> 
         **{key: text for key, text in named.items() if isinstance(text, str)},
         "files": {name: sha256(data).hexdigest() for name, data in sorted(folder.files.items())},
     }
-    required = "true" if wiring.takes_request else "false"
     lines = [
         f"id: {DOMAIN}.{folder.name}",
         'version: "1.0.0"',
@@ -105,7 +99,7 @@ def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> 
         "inputs:",
         "  request:",
         "    type: string",
-        f"    required: {required}",
+        f"    required: {_json(takes_request)}",
         "    description: What is wanted.",
         "outputs:",
         *(f"  {name}: {_json(_declared(field))}" for name, field in capability.outputs.items()),
@@ -113,7 +107,7 @@ def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> 
         "  - id: call",
         f"    uses: {capability.id}",
         "    input:",
-        *wiring.lines,
+        *step_input,
         "    output:",
         *(f"      {name}: outputs.{name}" for name in capability.outputs),
     ]
@@ -128,8 +122,11 @@ def _named(names: list[str]) -> str:
 # -- the capability ----------------------------------------------------------------------------------------------------
 
 
-def _wired(capability: Capability, body: str) -> _Wiring:
-    """How body and request reach the capability. Raises UsageError where they cannot, or are not enough."""
+def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
+    """The step's input as lines of YAML, and whether the request reaches the capability.
+
+    Raises UsageError where body and request cannot reach it, or are not enough.
+    """
     inputs = capability.inputs
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
     if (messages := inputs.get(_MESSAGES)) is not None and messages.type in ("array", "any"):
@@ -139,14 +136,16 @@ def _wired(capability: Capability, body: str) -> _Wiring:
             *_literal("          content", body),
             "        - {role: user, content: inputs.request}",
         ]
-        wiring, filled = _Wiring(lines, True), [_MESSAGES]
+        takes_request, filled = True, [_MESSAGES]
     elif texts:
         own = _first(texts, _BODY, inputs)
         rest = [name for name in texts if name != own]
-        wanted = _first(rest, _REQUEST, inputs) if rest and _may_take(rest, inputs) else ""
+        # An input can take the request by its name, or because it is required.
+        able = any(name in _REQUEST or inputs[name].required for name in rest)
+        wanted = _first(rest, _REQUEST, inputs) if able else ""
         lines = _literal(f"      {own}", body)
         lines += [f"      {wanted}: inputs.request"] if wanted else []
-        wiring, filled = _Wiring(lines, bool(wanted)), [own, wanted]
+        takes_request, filled = bool(wanted), [own, wanted]
     else:
         raise _unfit(capability, "takes no text")
     lacking = [
@@ -156,12 +155,7 @@ def _wired(capability: Capability, body: str) -> _Wiring:
     ]
     if lacking:
         raise _unfit(capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}")
-    return wiring
-
-
-def _may_take(names: list[str], inputs: dict[str, FieldSpec]) -> bool:
-    """Whether one of these inputs can take the request: by its name, or because it is required."""
-    return any(name in _REQUEST or inputs[name].required for name in names)
+    return lines, takes_request
 
 
 def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]) -> str:
@@ -223,13 +217,3 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
         raise EnvironmentRefusal("env.disk", f"`{place}` cannot be written: {error.strerror}") from error
-
-
-def _checked(settings: Settings, file: str, place: str) -> list[str]:
-    """The warnings of the new file. With an error it is removed, and ProblemsFound raised."""
-    problems: list[Problem] = check_registry(settings, [file]).problems
-    errors = [problem for problem in problems if problem.severity == "E"]
-    if errors:
-        shutil.rmtree(place, ignore_errors=True)
-        raise ProblemsFound(errors, unlisted=USAGE)
-    return [f"{problem.code}: {problem.message}" for problem in problems]
