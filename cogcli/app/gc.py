@@ -32,11 +32,6 @@ class Criteria(NamedTuple):
     before: str | None = None
     outcome: str | None = None
 
-    @property
-    def given(self) -> bool:
-        """Whether there is any criterion."""
-        return self != Criteria()
-
     def fits(self, row: EpisodeRow) -> bool:
         """Whether outcome and age of an episode fit; of a running or waiting one the age alone, so that it is
         reported."""
@@ -58,7 +53,7 @@ def parse_criteria(
 ) -> Criteria:
     """The criteria of the flags. Raises UsageError where none is given, or for an age that cannot be read."""
     found = Criteria(keep, parse_age(settings, "--older-than", older_than), outcome)
-    if not found.given:
+    if found == Criteria():
         raise UsageError(
             "usage.value",
             "`gc` needs to know what may go",

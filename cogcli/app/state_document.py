@@ -15,6 +15,7 @@ from cogcli.episode.layout import EVENTS, STATE, is_renamed
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
 from cogcli.events.envelope import Event
+from cogcli.verification.output_diff import SAME_TYPES, differences
 
 if TYPE_CHECKING:
     from cogcli.episode.manifest import FileStatus
@@ -95,22 +96,10 @@ def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn
         warn(renamed_folder_error(directory, str(id)))
 
 
-def first_difference(left: Any, right: Any, place: str = "") -> str | None:
-    """The path of the first place where two documents differ, None if they are equal."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        for key in [*left, *(key for key in right if key not in left)]:
-            inner = f"{place}.{key}" if place else key
-            if key not in left or key not in right:
-                return inner
-            if found := first_difference(left[key], right[key], inner):
-                return found
-        return None
-    if isinstance(left, list) and isinstance(right, list):
-        for number, (a, b) in enumerate(zip(left, right, strict=False)):
-            if found := first_difference(a, b, f"{place}.{number}"):
-                return found
-        return f"{place}.{min(len(left), len(right))}" if len(left) != len(right) else None
-    return None if type(left) is type(right) and left == right else place or "."
+def first_difference(left: Any, right: Any) -> str | None:
+    """The dotted path of the first difference, `.` for the whole; None where they are equal, types included."""
+    found = differences(left, right, SAME_TYPES)
+    return (found[0].path or ".") if found else None
 
 
 def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:

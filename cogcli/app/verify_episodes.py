@@ -24,11 +24,10 @@ _MANIFEST_LIMIT: Final = 1 << 30
 
 
 class VerifiedEpisode(NamedTuple):
-    """The findings of `verify`, the level that they prove, and that level in words."""
+    """The findings of `verify`, and the level that they prove."""
 
     findings: list[Finding]
     level: str
-    proves: str
 
 
 def verify_episode(directory: Path, *, key: str | None = None, head: str | None = None) -> VerifiedEpisode:
@@ -38,20 +37,11 @@ def verify_episode(directory: Path, *, key: str | None = None, head: str | None 
     """
     with paused_collection():
         findings = verify(directory, Trusted(key, head))
-    level = level_of(findings)
-    return VerifiedEpisode(findings, level, LEVELS[level])
+    return VerifiedEpisode(findings, level_of(findings))
 
 
-class Seal(NamedTuple):
-    """The id of a sealed episode, and the hash of its manifest."""
-
-    episode_id: str
-    sha256: str
-
-
-def seal_of(directory: Path) -> Seal | None:
-    """The seal of an episode; None without a readable manifest."""
-
+def _seal_of(directory: Path) -> tuple[str, str] | None:
+    """The id of a sealed episode and the hash of its manifest; None without a readable manifest."""
     try:
         with open_episode(directory) as folder:
             data = folder.read(MANIFEST, limit=_MANIFEST_LIMIT)
@@ -59,7 +49,7 @@ def seal_of(directory: Path) -> Seal | None:
     except (CogcliError, FileRefused, JsonRefused):
         return None
     episode_id = manifest.get("episode_id") if isinstance(manifest, dict) else None
-    return Seal(episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
+    return (episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
 
 
 class VerifyResult(NamedTuple):
@@ -68,8 +58,12 @@ class VerifyResult(NamedTuple):
     name: str
     findings: tuple[dict[str, Any], ...]
     level: str = ""
-    proves: str = ""
     repaired: bool = False
+
+    @property
+    def proves(self) -> str:
+        """The level in words."""
+        return LEVELS.get(self.level, "")
 
     @property
     def errors(self) -> list[dict[str, Any]]:
@@ -104,13 +98,8 @@ class EpisodeVerifier(NamedTuple):
             try:
                 repaired = self.repair and self._repair(directory)
                 found = verify_episode(directory, key=self.key, head=self.head)
-                result = VerifyResult(
-                    directory.name,
-                    _payloads(directory.name, found.findings),
-                    found.level,
-                    found.proves,
-                    repaired,
-                )
+                findings = _payloads(directory.name, found.findings)
+                result = VerifyResult(directory.name, findings, found.level, repaired)
             except CogcliError as error:
                 if len(directories) == 1:
                     raise
@@ -137,15 +126,16 @@ def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], .
 def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
     """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
     id."""
-    seal = seal_of(directory)
+    seal = _seal_of(directory)
     if seal is None:
         return one
-    place, known = seals.setdefault(seal.episode_id, (directory, seal.sha256))
+    episode_id, digest = seal
+    place, first = seals.setdefault(episode_id, (directory, digest))
     if place == directory:
         return one
-    same = seal.sha256 == known
+    same = digest == first
     what = "a copy of" if same else "another episode than"
     severity: FindingSeverity = "info" if same else "error"
-    message = f"{what} the one in `{place}`, both sealed as `{seal.episode_id:.80}`"
+    message = f"{what} the one in `{place}`, both sealed as `{episode_id:.80}`"
     found = _payloads(one.name, [Finding("episode.twice", severity, MANIFEST, 0, message)])
     return one._replace(findings=(*one.findings, *found), level=one.level if same else "altered")

@@ -87,17 +87,12 @@ def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
     if record is None or not isinstance(reply, Mapping):
         return ""
     status, size = record.get("status_code"), record.get("response_bytes")
-    head = ", ".join(
-        [*([f"HTTP {status}"] if status else []), *([f"{size:,} bytes"] if size is not None else [])]
-    )
-    return "  ".join(filter(None, [head, _beginning(reply.get("body"), secrets)]))
-
-
-def _beginning(body: Any, secrets: Secrets) -> str:
-    if body in (None, "", {}):
-        return ""
-    text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
-    if len(text) > _MASKED_LENGTH:
-        return ""
-    line = visible(" ".join(secrets.mask_text(text).split()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    head = [f"HTTP {status}"] if status else []
+    head += [f"{size:,} bytes"] if size is not None else []
+    body, line = reply.get("body"), ""
+    if body not in (None, "", {}):
+        text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
+        if len(text) <= _MASKED_LENGTH:
+            line = visible(" ".join(secrets.mask_text(text).split()))
+    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return "  ".join(filter(None, [", ".join(head), line]))

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.bindings.breaker import Circuits
@@ -274,13 +275,7 @@ def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _files(directory: str) -> dict[str, bytes]:
     """Every file of an episode."""
-    found: dict[str, bytes] = {}
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, directory)] = file.read()
-    return found
+    return {str(p.relative_to(directory)): p.read_bytes() for p in Path(directory).rglob("*") if p.is_file()}
 
 
 def check_rule(id: str, rule: InvokerRule, bench: Bench) -> CheckResult:

@@ -1,19 +1,22 @@
-"""Comparing outputs with those that a scenario expects (docs/reference/protocols.md#scenarios): exact,
-subset or shape.
+"""Comparing JSON values, such as outputs with those that a scenario expects (docs/reference/protocols.md#scenarios).
 
 - exact: equal as JSON, without coercion.
 - subset: every expected member is present; lists have the same length, their elements fit one by one.
 - shape: the same kinds of values; every element of a list has the kind of the first expected one.
+- same types: exact, and 1 is not 1.0; no scenario asks for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import equal, kind_of
 
 ABSENT: Final = object()
 """The value of an absent member."""
+EXACT, SHAPE, SAME_TYPES = "exact", "shape", "same types"
 _MOST: Final = 20
 
 
@@ -27,54 +30,31 @@ class OutputDifference(NamedTuple):
 
 def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
     """At most 20 differences; none if the value is as expected."""
-    told: list[OutputDifference] = []
-    _compare(expected, found, match, "", told)
-    return told[:_MOST]
+    return list(islice(_compare(expected, found, match, ""), _MOST))
 
 
-def _compare(expected: Any, found: Any, match: str, path: str, told: list[OutputDifference]) -> None:
-    if len(told) >= _MOST:
-        return
+def _compare(expected: Any, found: Any, match: str, path: str) -> Iterator[OutputDifference]:
+    pairs: Iterable[tuple[str | int, Any, Any]]
     if isinstance(expected, dict) and isinstance(found, dict):
-        _objects(expected, found, match, path, told)
+        names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
+        pairs = ((name, expected.get(name, ABSENT), found.get(name, ABSENT)) for name in names)
     elif isinstance(expected, list) and isinstance(found, list):
-        _lists(expected, found, match, path, told)
-    elif kind_of(expected) != kind_of(found) if match == "shape" else not equal(expected, found):
-        told.append(OutputDifference(path, expected, found))
-
-
-def _objects(
-    expected: dict[str, Any], found: dict[str, Any], match: str, path: str, told: list[OutputDifference]
-) -> None:
-    for name, value in expected.items():
-        if name in found:
-            _compare(value, found[name], match, _joined(path, name), told)
-        else:
-            told.append(OutputDifference(_joined(path, name), value, ABSENT))
-    if match == "exact":
-        told += [
-            OutputDifference(_joined(path, name), ABSENT, found[name])
-            for name in found
-            if name not in expected
-        ]
-
-
-def _lists(
-    expected: list[Any], found: list[Any], match: str, path: str, told: list[OutputDifference]
-) -> None:
-    if match == "shape":
-        for number, element in enumerate(found if expected else ()):
-            _compare(expected[0], element, match, _joined(path, number), told)
+        first = expected[:1] * len(found)
+        both = (
+            zip(first, found, strict=False)
+            if match == SHAPE
+            else zip_longest(expected, found, fillvalue=ABSENT)
+        )
+        pairs = ((number, *pair) for number, pair in enumerate(both))
+    else:
+        if expected is ABSENT or found is ABSENT or not _is_equal(expected, found, match):
+            yield OutputDifference(path, expected, found)
         return
-    for number in range(max(len(expected), len(found))):
-        place = _joined(path, number)
-        if number >= len(found):
-            told.append(OutputDifference(place, expected[number], ABSENT))
-        elif number >= len(expected):
-            told.append(OutputDifference(place, ABSENT, found[number]))
-        else:
-            _compare(expected[number], found[number], match, place, told)
+    for name, one, other in pairs:
+        yield from _compare(one, other, match, f"{path}.{name}" if path else str(name))
 
 
-def _joined(path: str, name: str | int) -> str:
-    return f"{path}.{name}" if path else str(name)
+def _is_equal(expected: Any, found: Any, match: str) -> bool:
+    if match == SHAPE:
+        return kind_of(expected) == kind_of(found)
+    return equal(expected, found) and (match != SAME_TYPES or type(expected) is type(found))

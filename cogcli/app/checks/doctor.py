@@ -191,10 +191,8 @@ def _kind(problem: Problem) -> str:
     parts = problem.file.replace("\\", "/").split("/")
     if parts[-2:-1] == [HOST_FOLDER] and parts[-1] in KIND_OF_FILE:
         return "services" if parts[-1] == SERVICES_FILE else "bindings"
-    for kind in ("policies", "bindings", "services", "capabilities", "skills"):
-        if kind in parts:
-            return kind
-    return "skills"
+    kinds = ("policies", "bindings", "services", "capabilities")
+    return next((kind for kind in kinds if kind in parts), "skills")
 
 
 def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:

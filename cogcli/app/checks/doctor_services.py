@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -52,7 +53,7 @@ def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator
     """A check per service and problem code, however many places it has; then the reachable services."""
     troubled: set[str] = set()
     for service in found.catalog.services.values():
-        for check in (*_problems(found, service), *_untrusted(service), *_libraries(service)):
+        for check in (*_problems(found, service), *_unusable(service)):
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
@@ -81,20 +82,17 @@ def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
         yield DoctorCheck("services", service.id, "error", text, details, "\n".join(fixes))
 
 
-def _untrusted(service: Service) -> Iterator[DoctorCheck]:
-    reasons = list(untrusted_reason(service))
-    if reasons:
-        text = "; ".join(reason.text.partition("`: ")[2] for reason in reasons)
-        yield DoctorCheck("services", service.id, "error", text, (), "cogcli config trust")
-
-
-def _libraries(service: Service) -> Iterator[DoctorCheck]:
-    """The checks for libraries that calls need and that are not installed."""
+def _unusable(service: Service) -> Iterator[DoctorCheck]:
+    """The checks for missing trust, and for libraries that calls need and that are not installed."""
+    error = partial(DoctorCheck, "services", service.id, "error")
+    if reasons := list(untrusted_reason(service)):
+        yield error(
+            "; ".join(reason.text.partition("`: ")[2] for reason in reasons), (), "cogcli config trust"
+        )
     module, extra = PROTOCOLS[service.kind].library, PROTOCOLS[service.kind].extra
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
-        text = f"needs `{module}`, which is not installed"
-        yield DoctorCheck("services", service.id, "error", text, (), fix)
+        yield error(f"needs `{module}`, which is not installed", (), fix)
 
 
 def _reachability(

@@ -81,11 +81,9 @@ class Guard:
 
     def _is_own_origin(self, origin: str, host: str) -> bool:
         found = _ORIGIN.fullmatch(origin.lower())
-        if found is None:
-            return False
+        if found is None or self._hosts is None:
+            return found is not None and found[1] == host.lower()
         name = _HOST.fullmatch(found[1])
-        if self._hosts is None:
-            return found[1] == host.lower()
         return name is not None and name[1] in self._hosts
 
 

@@ -92,10 +92,8 @@ class ConfigFile:
                 f"is not UTF-8: byte 0x{error.object[error.start]:02X}", line, 1, hint="save it as UTF-8"
             )
             return
-        raw = self._parse(text)
-        for name, value in raw.items():
-            line = _line_of(text, name)
-            self._take(name, value, line)
+        for name, value in self._parse(text).items():
+            self._take(name, value, _line_of(text, name))
 
     def _parse(self, text: str) -> dict[str, Any]:
         import tomllib
@@ -111,12 +109,10 @@ class ConfigFile:
             import re
 
             # Of what the reader lets through Python itself refuses numbers of thousands of digits, and odd dates.
-            line = next(
-                (n for n, part in enumerate(text.splitlines(), 1) if re.search(_LONG_NUMBER, part)), 0
-            )
-            self._problem(
-                "holds a number of too many digits, or a date that there is not", line, int(line > 0)
-            )
+            lines = enumerate(text.splitlines(), 1)
+            line = next((n for n, part in lines if re.search(_LONG_NUMBER, part)), 0)
+            message = "holds a number of too many digits, or a date that there is not"
+            self._problem(message, line, int(line > 0))
         return {}
 
     def _take(self, name: str, value: Any, line: int) -> None:
@@ -131,19 +127,11 @@ class ConfigFile:
         elif (accepted := convert(key, value)) is None:
             self._problem(f"`{name}`: found {_preview(value)}, expected {key.expected}", line, 1)
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
-            self._problem(
-                f"`trust_level`: a project cannot raise trust to {value}",
-                line,
-                1,
-                hint=f"use --trust-level {value}",
-            )
+            hint = f"use --trust-level {value}"
+            self._problem(f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint)
         elif self.project and name == "use_env_proxy" and value:
-            self._problem(
-                "`use_env_proxy`: a project cannot send calls through a proxy",
-                line,
-                1,
-                hint="set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration",
-            )
+            hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
+            self._problem("`use_env_proxy`: a project cannot send calls through a proxy", line, 1, hint=hint)
         else:
             if key.kind == "paths":
                 accepted = [os.path.join(os.path.dirname(self.path), path) for path in accepted]
