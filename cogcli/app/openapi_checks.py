@@ -95,7 +95,17 @@ def _is_trusted(settings: Settings, directory: str) -> bool:
 def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
     """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
     known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)}
-    paths = known.values() if names is None else [_path(name, known) for name in names]
+
+    def path_of(name: str) -> str:
+        if os.path.lexists(name):
+            return os.path.abspath(name)
+        stem = os.path.basename(name.replace("\\", "/")).removesuffix(".json")
+        if stem not in known:
+            hint = suggestion(stem, known) or "see the list: leave it out"
+            raise UsageError("input.file", f"`--scenario`: there is no file `{name}`", hint=hint)
+        return known[stem]
+
+    paths = known.values() if names is None else map(path_of, names)
     found = [read_scenario(path, settings.display_path(path), STAND_INS) for path in dict.fromkeys(paths)]
     ids: dict[str, str] = {}
     for scenario in found:
@@ -109,16 +119,6 @@ def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[s
 def list_names(source: ScenarioSource) -> list[str]:
     """The names of the scenarios in a directory, as `--scenario` takes them."""
     return [os.path.basename(path).removesuffix(".json") for path in files_in(source.directory)]
-
-
-def _path(name: str, known: dict[str, str]) -> str:
-    if os.path.lexists(name):
-        return os.path.abspath(name)
-    stem = os.path.basename(name.replace("\\", "/")).removesuffix(".json")
-    if stem not in known:
-        message = f"`--scenario`: there is no file `{name}`"
-        raise UsageError("input.file", message, hint=suggestion(stem, known) or "see the list: leave it out")
-    return known[stem]
 
 
 def verify_bindings(
@@ -180,7 +180,7 @@ class _Verifier:
         begun = time.monotonic()
         base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
         try:
-            found = self._verify(scenario)
+            found = self._verify(scenario, base)
         except _NotRunnable as error:
             status = SKIPPED if error.skipped else FAILED
             found = base._replace(status=status, reason=error.reason, code=error.code)
@@ -189,9 +189,9 @@ class _Verifier:
         except CogcliError as error:
             found = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
         took = round((time.monotonic() - begun) * 1000)
-        return found._replace(ms=took, subject=base.subject, file=base.file)
+        return found._replace(ms=took)
 
-    def _verify(self, scenario: Scenario) -> CheckResult:
+    def _verify(self, scenario: Scenario, base: CheckResult) -> CheckResult:
         capability, binding, service = self._specs(scenario)
         checks = []
         if wrong := self._blocking_problems(binding, service):
@@ -200,9 +200,8 @@ class _Verifier:
             text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
             checks.append(Check("static checks", False, text))
             if _prevents_call(first):
-                return CheckResult(
-                    scenario.id, FAILED, tuple(checks), f"static checks: {text}", code=first.code
-                )
+                reason = f"static checks: {text}"
+                return base._replace(checks=tuple(checks), reason=reason, code=first.code)
         judge = judge_of(binding, service)
         catalog, environ = self._catalog, self._settings.environ
         server = self._server(scenario, service)
@@ -224,7 +223,7 @@ class _Verifier:
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
-        return self._make_result(scenario, stage, service, result, checks, exchange)
+        return self._add_checks(base, stage, service, result, checks, exchange)
 
     def _specs(self, scenario: Scenario) -> tuple[Capability, Binding, Service]:
         catalog = self._catalog
@@ -260,11 +259,17 @@ class _Verifier:
         return f"no {kind} `{id}`{near and f'; {near}'}"
 
     def _blocking_problems(self, binding: Binding, service: Service) -> list[Problem]:
-        """The static problems of the files of binding and service that fail a scenario, errors first."""
+        """The static problems of the files of binding and service that fail a scenario, errors first.
+
+        A warning fails it where a rejected value is known.
+        """
         files = {binding.file, service.file}
-        problems = (p for p in self._problems if p.code != "service.untrusted" or self._live)
-        found = [problem for problem in problems if problem.file in files and _fails_scenario(problem)]
-        return sorted(found, key=lambda problem: not _prevents_call(problem))
+        found = [
+            p for p in self._problems if p.file in files and (p.code != "service.untrusted" or self._live)
+        ]
+        rejected = [p for p in found if p.code == "wire.type" and _REJECTED.search(p.message)]
+        preventing = [p for p in found if _prevents_call(p)]
+        return preventing + [p for p in rejected if p not in preventing]
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
         """The mock server of a scenario; None where the service itself is called. Raises _NotRunnable."""
@@ -280,16 +285,16 @@ class _Verifier:
             mock = MockServer()
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
 
-    def _make_result(
+    def _add_checks(
         self,
-        scenario: Scenario,
+        base: CheckResult,
         stage: Stage,
         service: Service,
         result: RunResult,
         checks: list[Check],
         exchange: ObservedExchange | None,
     ) -> CheckResult:
-        """The result with secrets masked; the episode of a passed scenario is removed."""
+        """The result with these checks, secrets masked; the episode of a passed scenario is removed."""
         redactor = _redactor(stage)
         mask = redactor.mask_text
         for number, each in enumerate(checks):
@@ -307,11 +312,10 @@ class _Verifier:
         if failed is None:
             shutil.rmtree(result.directory, ignore_errors=True)
         reason = f"{failed.name}: {failed.detail}".rstrip(": ") if failed else ""
-        return CheckResult(
-            scenario.id,
-            FAILED if failed else PASSED,
-            tuple(checks),
-            reason,
+        return base._replace(
+            status=FAILED if failed else PASSED,
+            checks=tuple(checks),
+            reason=reason,
             code=code,
             outputs=redactor.mask_known(result.outputs),
             curl=curl,
@@ -344,13 +348,6 @@ _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 def _prevents_call(problem: Problem) -> bool:
     """Whether a static problem makes a call impossible: an error, an unreadable document, an untrusted service."""
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
-
-
-def _fails_scenario(problem: Problem) -> bool:
-    """Whether a scenario fails with this problem; a warning elsewhere counts where a rejected value is known."""
-    return _prevents_call(problem) or (
-        problem.code == "wire.type" and _REJECTED.search(problem.message) is not None
-    )
 
 
 def _answering(mock: MockServer, service: Service) -> Answering:

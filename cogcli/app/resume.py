@@ -107,17 +107,12 @@ def _require_own(settings: Settings, directory: Path, permissions: list[str], ve
     if in_runs_dir and (origin != "project" or settings.trust):
         return
     if in_runs_dir:
-        cure, hint = (
-            "cogcli config trust",
-            "trust the project, if you trust what it says: cogcli config trust",
-        )
+        cure = "cogcli config trust"
+        hint = f"trust the project, if you trust what it says: {cure}"
     else:
         cure = f"cogcli {verb} {quote(directory.name)} --runs-dir {quote(str(directory.parent))}"
         hint = "name the directory as yours, if you trust what lies in it: --runs-dir"
-    raise EnvironmentRefusal(
-        "resume.untrusted",
-        f"this episode says what was allowed, and it is not known to be yours: {', '.join(permissions[:5])}"
-        + (f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""),
-        hint=hint,
-        next=(cure,),
-    )
+    more = f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""
+    found = f"{', '.join(permissions[:5])}{more}"
+    message = f"this episode says what was allowed, and it is not known to be yours: {found}"
+    raise EnvironmentRefusal("resume.untrusted", message, hint=hint, next=(cure,))

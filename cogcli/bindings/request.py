@@ -37,15 +37,13 @@ def compile_template(request: Any, at: TemplatePath = ("request",)) -> Template:
         return lambda given: deep_copy(literal)
     if isinstance(request, dict):
         members = {key: compile_template(member, (*at, key)) for key, member in request.items()}
-        return lambda given: _present_members(members, given)
+        return lambda given: {
+            key: value for key, member in members.items() if (value := member(given)) is not MISSING
+        }
     if isinstance(request, list):
         items = [compile_template(item, (*at, index)) for index, item in enumerate(request)]
         return lambda given: [value for item in items if (value := item(given)) is not MISSING]
     return lambda given: request
-
-
-def _present_members(members: dict[str, Template], given: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, member in members.items() if (value := member(given)) is not MISSING}
 
 
 def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:

@@ -23,11 +23,11 @@ class CheckResult(NamedTuple):
 
     id: str
     status: str
-    checks: tuple[Check, ...] = ()
-    reason: str = ""
     subject: str = ""
-    code: str = ""
+    checks: tuple[Check, ...] = ()
     outputs: dict[str, Any] | None = None
+    reason: str = ""
+    code: str = ""
     ms: int | None = None
     curl: str = ""
     episode: str = ""
@@ -35,20 +35,9 @@ class CheckResult(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The check result as a JSON object."""
-        return {
-            "id": self.id,
-            "passed": None if self.status == SKIPPED else self.status == PASSED,
-            "status": self.status,
-            "subject": self.subject,
-            "checks": [check.to_payload() for check in self.checks],
-            "outputs": self.outputs,
-            "reason": self.reason,
-            "code": self.code,
-            "ms": self.ms,
-            "curl": self.curl,
-            "episode": self.episode,
-            "file": self.file,
-        }
+        passed = None if self.status == SKIPPED else self.status == PASSED
+        checks = [check.to_payload() for check in self.checks]
+        return {"id": self.id, "passed": passed, **self._asdict(), "checks": checks}
 
 
 class CheckResults(NamedTuple):

@@ -15,7 +15,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import conformance_needed, reasons
-from cogcli.specs.selection import CANDIDATE, ChainLink, Explanation, explain_selection
+from cogcli.specs.selection import CANDIDATE, Explanation, explain_selection
 
 
 class ChoiceExplanation(NamedTuple):
@@ -45,10 +45,9 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     choice = explain_choice(catalog, capability.id, selection_options(settings))
     shadows = shadows_of(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
-    broken = choice.error is not None and any(
-        problem.file == choice.error.file for problem in catalog.problems
-    )
-    error = _problems(catalog, choice.error.file) if choice.error and broken else choice.error
+    error = choice.error
+    if error and any(problem.file == error.file for problem in catalog.problems):
+        error = _problems(catalog, error.file)
     return ChoiceExplanation({**choice.body, **where}, error)
 
 
@@ -157,7 +156,8 @@ def _binding_state(
         if link.binding_id == id and error is None:
             if link is chain[0]:
                 return "chosen", found.considered[-1].reason
-            owner = _fallback_owner(catalog, id, chain)
+            before = (catalog.bindings.get(each.binding_id) for each in chain)
+            owner = next(each.id for each in before if each and each.fallback == id)
             if id == first:
                 return "chosen", f"the fallback of `{owner}`, which cannot be used"
             return "fallback", f"called where `{owner}` fails"
@@ -170,15 +170,6 @@ def _binding_state(
     if selection is None:
         return "not named", "no rule names it"
     return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
-
-
-def _fallback_owner(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> str:
-    """The binding whose fallback this is."""
-    return next(
-        link.binding_id
-        for link in chain
-        if (binding := catalog.bindings.get(link.binding_id)) and binding.fallback == id
-    )
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:

@@ -84,9 +84,8 @@ class Settings:
         key = KEYS[name]
         if key.kind == "paths":
             sources = self._sources(name)
-            return [path for paths, _, _ in sources for path in paths], ", ".join(
-                origin for _, origin, _ in sources
-            ) or "default"
+            origins = ", ".join(origin for _, origin, _ in sources)
+            return [path for paths, _, _ in sources for path in paths], origins or "default"
         given = self.flags.get(name)
         if given is not None:
             return given, f"--{name.replace('_', '-')}"
@@ -167,13 +166,8 @@ class Settings:
                 what = "is not a directory" if os.path.lexists(root) else "does not exist"
                 shown = display_path(root, self.base)
                 file, line = self._named_at(root)
-                raise UsageError(
-                    "registry.missing",
-                    f"registry {shown} {what}",
-                    hint="give a directory that holds specs",
-                    file=file,
-                    line=line,
-                )
+                message, hint = f"registry {shown} {what}", "give a directory that holds specs"
+                raise UsageError("registry.missing", message, hint=hint, file=file, line=line)
         trust = self.trust
         return layers_for(
             project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust

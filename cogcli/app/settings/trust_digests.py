@@ -306,15 +306,8 @@ def identities(found: FoundPaths) -> tuple[str, int, int]:
         except OSError:
             return "", 0, 0
         newest, size = max(newest, status.st_ctime_ns, status.st_mtime_ns), size + status.st_size
-        about = (
-            name,
-            status.st_dev,
-            status.st_ino,
-            status.st_mode,
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-        )
+        times = status.st_mtime_ns, status.st_ctime_ns
+        about = (name, status.st_dev, status.st_ino, status.st_mode, status.st_size, *times)
         total.update(repr(about).encode(errors="surrogateescape"))
     return "" if sys.platform == "win32" else total.hexdigest(), newest, size
 
