@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.core.strict_json import JsonRefused, _decoded, _Parser, loads
+from cogcli.core.json_parser import JsonParser
+from cogcli.core.strict_json import JsonRefused, _decoded, _refusal, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -322,7 +323,7 @@ def outcome(parse: Callable[[bytes], Any], data: bytes) -> str:
 
 def reference(data: bytes) -> Any:
     """The slow parser alone, which is the authority."""
-    return _Parser(_decoded(data), 100, 50_000).document()
+    return JsonParser(_decoded(data), 100, 50_000, _refusal).document()
 
 
 @pytest.mark.slow
