@@ -84,8 +84,7 @@ def identity_of(service: DescribedService) -> Identity | None:
 
 
 def _path_of(service: DescribedService, filename: str) -> str:
-    """The document's path: beside the service's file, else below its layer's root; links out of the layer are
-    refused."""
+    """The document's path: beside the service's file, else below its layer's root, which no link may leave."""
     root = os.path.realpath(service.root)
     paths = _candidates(service, filename, root)
     for path in paths:

@@ -18,8 +18,7 @@ DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 
 class CompiledSchema(NamedTuple):
-    """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: its breaches, only the
-    first if `first`."""
+    """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: all or the first."""
 
     fits: Callable[[Any], bool]
     breaches: Callable[[Any, bool], Iterator[Breach]]

@@ -14,8 +14,7 @@ _MAX_STEPS: Final = 500
 
 
 class Members(NamedTuple):
-    """The members of an object that fits a schema. `closed`: no others are allowed. `plain`: nothing else is asserted
-    about members."""
+    """The members of an object. `closed`: no others are allowed. `plain`: nothing else is asserted about members."""
 
     properties: dict[str, Any]
     required: frozenset[str]
@@ -68,8 +67,7 @@ def _same_value_parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 class FoundSchema(NamedTuple):
-    """The schema at a path. `maybe`: the value may be absent; `undeclared`: the schema does not name it, nor exclude
-    it."""
+    """The schema at a path. `maybe`: the value may be absent; `undeclared`: it is neither named nor excluded."""
 
     schema: Any
     maybe: bool = False

@@ -40,8 +40,7 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
 
 
 def most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> int:
-    """The most work for one node of a value, where `work_of` gives that of one subschema. Only for parts without
-    faults."""
+    """The most work for one node of a value; `work_of` gives that of one subschema. Only for parts without faults."""
     totals: dict[tuple[str, ...], int] = {}
     return max((_total_work(path, parts, totals, work_of, 10**9) for path in parts), default=0)
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from cogcli.core.json_pointer import NOWHERE, found_at, parse_reference
 from cogcli.core.jsonvalue import deep_copy, holds_at_most
-from cogcli.schema.pattern_sample import sample_text
-from cogcli.schema.validator import fits
+from cogcli.schema.patterns import refusal
+from cogcli.schema.regex_parser import LAST, Anchor, Chars, Choice, RegexPart, Sequence, parse_regex
+from cogcli.schema.validator import errors, fits
 
 _DEEPEST: Final = 40
 _MAX_LENGTH: Final = 100_000
@@ -262,3 +263,48 @@ def _number(schema: dict[str, Any], *, whole: bool) -> Iterator[int | float]:
         bounds = [b for b in (low, above, high, below) if isinstance(b, int | float)]
         if len(bounds) > 1:
             yield sum(bounds) / len(bounds)
+
+
+_PRINTABLE: Final = "".join(map(chr, range(33, 127))) + " "
+
+
+class _NoText(Exception):
+    """A construct that no sample is made for, or a sample that would be too long."""
+
+
+def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
+    """A text that the pattern matches, each repetition `repeats` times more often than its minimum; None where none is
+    made."""
+    if refusal(pattern):
+        return None
+    try:
+        text = _sample(parse_regex(pattern), repeats)
+    except (_NoText, RecursionError):
+        return None
+    return None if errors({"pattern": pattern}, text) else text
+
+
+def _sample(part: RegexPart, repeats: int) -> str:
+    if isinstance(part, Chars):
+        found = [
+            char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in part.ranges)
+        ]
+        if part.ranges[-1][1] == LAST and "a" in found:
+            return "a"
+        return found[0] if found else chr(part.ranges[0][0])
+    if isinstance(part, Anchor):
+        return ""
+    if isinstance(part, Sequence):
+        text = "".join(_sample(each, repeats) for each in part.parts)
+    elif isinstance(part, Choice):
+        text = _sample(part.parts[0], repeats)
+    else:
+        once = _sample(part.part, repeats)
+        most = part.least + repeats
+        times = most if part.most is None else min(most, part.most)
+        if len(once) * times > _MAX_LENGTH:
+            raise _NoText
+        text = once * times
+    if len(text) > _MAX_LENGTH:
+        raise _NoText
+    return text

@@ -94,8 +94,7 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
 
 
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
-    """Raise RequestMappingError `request.value`, naming the header and its source, never its value, perhaps a
-    secret."""
+    """Raise RequestMappingError `request.value`, naming header and source, never the value: it may be secret."""
     if not is_settable(name):
         raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
     if not is_sendable(value):

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from cogcli.core.errors import CallTimeoutError, RuntimeErrorBase, TransportError
+from cogcli.core.canonical import compact
+from cogcli.core.errors import (
+    CallTimeoutError,
+    RejectedError,
+    RuntimeErrorBase,
+    ServiceResolutionError,
+    TransportError,
+)
+from cogcli.core.problems import suggestion
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
@@ -23,9 +31,9 @@ from cogcli.protocols.invoker import (
     CallMeta,
     InvocationRequest,
     InvocationResponse,
+    Invoker,
     InvokerContext,
 )
-from cogcli.protocols.mcp import bundled_tools
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
@@ -44,6 +52,7 @@ from cogcli.protocols.mcp.tool_checks import (
 from cogcli.protocols.mcp.traffic import McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import Service
+from cogcli.specs.shipped_tools import MODULES, TABLES
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -67,7 +76,7 @@ class Mcp:
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         server = request.service.settings.get("server")
         if server is not None:
-            return bundled_tools.call_tool(self._functions, server, request, limits)
+            return call_tool(self._functions, server, request, limits)
         with self._quoted_errors():
             require_trust(request.service)
             require_size(request)
@@ -253,3 +262,24 @@ def _response(
         error.record = (meta if kept else meta._replace(reply=None)).to_payload()
         raise
     return InvocationResponse(body, result_usage(result, body).add_to(meta))
+
+
+def call_tool(
+    functions: Invoker, server: str, request: InvocationRequest, limits: CallLimits
+) -> InvocationResponse:
+    """The response of a bundled tool. `functions` is the invoker of Python functions. Raises RuntimeErrorBase."""
+    table = TABLES.get(server)
+    if table is None:
+        text = f"service `{request.service.id}`: there is no shipped server `{server}`"
+        raise ServiceResolutionError("service.unknown", text, left=False)
+    if request.operation not in table:
+        text = f"`{server}` has no tool `{request.operation}`; it has {', '.join(sorted(table))}"
+        raise RejectedError("call.rejected", text, hint=suggestion(request.operation, table), left=False)
+    module, function = table[request.operation]
+    service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
+    body, meta = functions.invoke(request._replace(service=service, operation=function), limits)
+    if request.response_mode == "json":
+        return InvocationResponse(body, meta)
+    text = compact(body).decode()
+    whole = {"structured": body, "text": text, "content": []}
+    return InvocationResponse({"text": text} if request.response_mode == "text" else whole, meta)

@@ -132,8 +132,7 @@ def lock_path(root: str) -> str:
 
 
 def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
-    """The tools that a service is locked to, None for one that is not locked. Raises SafetyScopeError for a damaged
-    lock."""
+    """The tools that a service is locked to, None without a lock. Raises SafetyScopeError for a damaged lock."""
     tools = _read_services(root).get(service_id)
     return None if tools is None else [dict(tool) for tool in tools.values()]
 

@@ -150,8 +150,7 @@ def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
 
 
 def _parameter(after: str, *, last: bool) -> str:
-    """The pattern of a parameter and the text after it: the value ends at its first occurrence, without
-    backtracking."""
+    """The pattern of a parameter and the text after it, where the value ends first; it does not backtrack."""
     inside, slash, beyond = after.partition("/")
     ends = "(?=/)" if slash else r"\Z" if last else ""
     whole = "([^/]++)" if ends else "([^/])"

@@ -1,4 +1,13 @@
-"""The OpenRPC document that a service publishes, by `rpc.discover` (docs/reference/protocols.md#mcp-pins)."""
+"""openrpc: a mock server by a document (docs/reference/protocols.md#mocks), the checks of calls by it
+(docs/reference/protocols.md#own-rules), and the document that a service publishes
+(docs/reference/protocols.md#mcp-pins).
+
+1. For the mock an unknown method is -32601, parameters that break their schemas -32602 with a pointer for each fault.
+2. It answers with the method's first example result, else the smallest value that the result's schema allows; a method
+   without a result is answered with 204.
+3. Arrays of calls are answered one by one, in one array.
+4. A service gives its document by `rpc.discover`.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +15,146 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.strict_json import JsonRefused
+from cogcli.core.json_pointer import DocumentFault
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.changes import openrpc_changes
-from cogcli.documents.loader import MAX_BYTES
-from cogcli.documents.openrpc import OpenRpcDocument
+from cogcli.documents.loader import MAX_BYTES, resolve
+from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.http import reply_body
+from cogcli.protocols.http.observed import Reply, Seen, json_reply
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
-from cogcli.protocols.openrpc.mock import RpcMock, judge_of
+from cogcli.protocols.openapi.document import add_examples
+from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
 from cogcli.protocols.openrpc.reply import result_of
+from cogcli.schema.sample import NoSample, sample
+from cogcli.specs.binding import Binding
+from cogcli.specs.service import Service
+
+PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+
+
+class RpcMock:
+    """The mock server of one document, on every path."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        """Raises DocumentFault where the document cannot be used."""
+        self._value = value
+        self._document = OpenRpcDocument(add_examples(value))
+
+    def __call__(self, seen: Seen) -> Reply:
+        """The answer to a request."""
+        if seen.method != "POST":
+            return json_reply({"message": f"{seen.method} is not allowed here"}, 405, {"Allow": "POST"})
+        try:
+            asked = loads(seen.body)
+        except JsonRefused as refused:
+            return json_reply(_error(None, PARSE, str(refused)))
+        calls = asked if isinstance(asked, list) else [asked]
+        answers = [answer for answer in map(self._answer, calls) if answer is not None]
+        if not answers:
+            return Reply(204)
+        return json_reply(answers if isinstance(asked, list) else answers[0])
+
+    def _answer(self, call: Any) -> dict[str, Any] | None:
+        """The answer to one call, None for a notification."""
+        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+            return _error(None, INVALID, "this is no call")
+        id = call.get("id")
+        try:
+            method = self._document.method(call["method"])
+        except DocumentFault as fault:
+            return _error(id, UNKNOWN, fault.message)
+        faults = param_faults(method, call.get("params", {}))
+        if faults:
+            told = [fault._asdict() for fault in faults]
+            return _error(id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", told)
+        if "id" not in call:
+            return None
+        try:
+            return {"jsonrpc": "2.0", "id": id, "result": self._result(method)}
+        except NoSample as lost:
+            return _error(id, INTERNAL, f"result of {method.name}: {lost}")
+
+    def _result(self, method: RpcMethod) -> Any:
+        for item in self._value["methods"]:
+            raw, _ = resolve(self._value, item, ())
+            for example in raw.get("examples") or () if raw.get("name") == method.name else ():
+                pairing, _ = resolve(self._value, example, ())
+                if "result" in pairing:
+                    told, _ = resolve(self._value, pairing["result"], ())
+                    return told.get("value")
+        return sample(method.result)
+
+
+def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
+    """The faults of a call's parameters, given by name or by position."""
+    if isinstance(params, list):
+        if len(params) > len(method.params):
+            return [RequestFault("/params", f"{len(params)} are too many, expected {len(method.params)}")]
+        given = {param.name: value for param, value in zip(method.params, params, strict=False)}
+    elif isinstance(params, dict):
+        given = params
+    else:
+        return [RequestFault("/params", "expected an object or a list")]
+    known = {param.name: param for param in method.params}
+    faults = [RequestFault(f"/params/{name}", "not declared") for name in given if name not in known]
+    for name, param in known.items():
+        if name not in given:
+            faults += [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
+        else:
+            faults += breaches(f"/params/{name}", param.schema, given[name])
+    return faults
+
+
+def _error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "message": message}
+    return {"jsonrpc": "2.0", "id": id, "error": {**error, **({"data": data} if data else {})}}
+
+
+def judge_of(binding: Binding, service: Service) -> Judge | None:
+    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    document = openrpc_of(service)
+    if document is None:
+        return None
+    method = document.method(binding.operation)
+    return lambda exchange: judge_exchange(exchange, method)
+
+
+def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
+    """The checks of an exchange, in display order."""
+    call = _value(exchange.seen.body)
+    faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
+    parameters = Check("parameters match their schemas", not faults, join_faults(faults))
+    checks = [_request(exchange, call, method), parameters]
+    if method.is_notification:
+        taken = 200 <= exchange.status < 300
+        return [*checks, Check("the notification is taken", taken, f"{exchange.status}")]
+    answer = _value(exchange.reply)
+    if isinstance(answer, dict) and "result" in answer:
+        result = schema_check("result matches its schema", method.result, answer["result"])
+        return [*checks, Check("the answer has a result", True), result]
+    error = answer.get("error") if isinstance(answer, dict) else None
+    found = f"RPC error {error.get('code')}" if isinstance(error, dict) else "it holds none"
+    return [*checks, Check("the answer has a result", False, found)]
+
+
+def _request(exchange: ObservedExchange, call: Any, method: RpcMethod) -> Check:
+    name = "request matches the method"
+    if exchange.seen.method != "POST" or not isinstance(call, dict) or call.get("method") != method.name:
+        sent = f"{exchange.seen.method} {exchange.seen.path}"
+        return Check(name, False, f"{sent}, expected POST of {method.name}")
+    wrong = ("id" in call) is method.is_notification
+    said = f"it {'has' if 'id' in call else 'lacks'} an id" if wrong else f"POST {method.name}"
+    return Check(name, not wrong, said)
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return loads(data)
+    except JsonRefused:
+        return None
+
 
 _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}
 

@@ -37,8 +37,7 @@ def python_findings(
 def function_findings(
     binding: Binding, source: bytes, name: str, title: str
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings and contract of a function, called `title` in messages; none without a plain function of this
-    name."""
+    """The findings and contract of a function, `title` in messages; none without a plain function of this name."""
     function = _function(source, name)
     if function is None:
         return

@@ -50,8 +50,7 @@ def load_module(code: Code) -> ModuleType:
 
 
 def require_allowed(code: Code) -> None:
-    """Raise ServiceResolutionError `service.untrusted`, `service.forbidden` for a module that may not be imported;
-    imports nothing."""
+    """Raise ServiceResolutionError `service.untrusted`, `service.forbidden` before a module is imported."""
     if code.module.startswith(SHIPPED):
         return
     if not code.trusted:

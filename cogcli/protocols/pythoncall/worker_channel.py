@@ -58,8 +58,7 @@ class Channel:
         self._poll.modify(self._channel, select.POLLIN | select.POLLOUT)
 
     def read_frame(self, cap: int, deadline: float) -> bytes:
-        """The next frame. Raises TimeoutError, EOFError where the worker's end is closed, ValueError above `cap`
-        bytes."""
+        """The next frame. Raises TimeoutError, EOFError at the end of the channel, ValueError above `cap` bytes."""
         while (read_frame := take_frame(self._received, cap)) is None:
             self._wait_and_transfer(deadline)
         return read_frame

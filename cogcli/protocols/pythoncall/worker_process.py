@@ -53,8 +53,7 @@ ENDING_SECONDS: Final = 2.0
 
 
 class WorkerRequest(NamedTuple):
-    """One call: its function, its payload as JSON, the most bytes of the reply, and the files that it may read, None
-    for all."""
+    """One call: function, payload as JSON, the most bytes of the reply, the files that it may read, None for all."""
 
     code: Code
     operation: str
@@ -106,8 +105,7 @@ class Worker:
 
     @property
     def printed(self) -> str:
-        """The output since the last call of this, at most the last 64 KiB. Only for the thread that calls the
-        worker."""
+        """The output since the last call of this, at most 64 KiB. Only for the thread that calls the worker."""
         return self._channel.take_printed()
 
     def kill(self) -> None:
@@ -119,8 +117,7 @@ class Worker:
                 self._channel.shut_down()
 
     def end(self) -> str:
-        """Kill it and wait for its end: a message with its status. Only for the thread that calls the worker;
-        repeatable."""
+        """Kill it and wait: a message with its status. Repeatable, only for the thread that calls the worker."""
         self.kill()
         try:
             status = self._process.wait(ENDING_SECONDS)

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from cogcli.protocols.http.observed import Answering, Reply, json_reply
-from cogcli.protocols.openapi.mock import DocumentMock
+from cogcli.protocols.openapi.document import DocumentMock
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.scenario import CannedReply

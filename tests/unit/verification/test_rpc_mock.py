@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cogcli.protocols.http.observed import Reply, Seen
-from cogcli.protocols.openrpc.mock import RpcMock
+from cogcli.protocols.openrpc.document import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.schema.pattern_sample import sample_text
-from cogcli.schema.sample import NoSample, sample
+from cogcli.schema.sample import NoSample, sample, sample_text
 from cogcli.schema.validator import errors
 
 MADE: list[tuple[Any, Any]] = [
