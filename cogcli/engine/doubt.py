@@ -72,25 +72,19 @@ class EarlierCalls:
                 self._owners[self._named[name]] = step
         for step, call in self._calls.items():
             if StepPath(step).in_loop:
-                self._alike.setdefault((StepPath(step).loop, call.capability, call.input_hash), []).append(
-                    step
-                )
+                alike = (StepPath(step).loop, call.capability, call.input_hash)
+                self._alike.setdefault(alike, []).append(step)
 
     def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
         """The earlier call for the one that is about to be made; None where there is none."""
         in_loop = StepPath(step).in_loop
         if step not in self._calls and not in_loop:
             return None
-        here, hash_now = self._calls.get(step), digest_of(values)
-        if in_loop:
-            here = self._of_part(step, capability_id, hash_now)
-        if (
-            here is None
-            or here.capability != capability_id
-            or (here.idempotent and here.input_hash != hash_now)
-        ):
+        hash_now = digest_of(values)
+        here = self._of_part(step, capability_id, hash_now) if in_loop else self._calls[step]
+        if here is None or here.capability != capability_id:
             return None
-        return here
+        return None if here.idempotent and here.input_hash != hash_now else here
 
     def _of_part(self, step: str, capability_id: str, hash_now: str) -> Earlier | None:
         """The call with the same input that stands for no other part, the one at the same place before others.

@@ -152,6 +152,7 @@ def _planned_step(
     only = config.router.default if config.router else None if config.scatter else step.uses
     target = target_of(only) if only else None
     called = (*((target,) if target else ()), *targets.values())
+    first = called[0].capability if called else None
     produces = _produces(step, called, targets)
     return PlannedStep(
         position=index,
@@ -159,7 +160,7 @@ def _planned_step(
         depends_on=depends_on,
         target=target,
         targets=targets,
-        kind=config.kind or _kind(called),
+        kind=config.kind or (first.step_kind if first else "act"),
         input=inputs.compile_input(step.input, loop),
         produces=produces,
         expressions=_expressions(step, loop),
@@ -171,11 +172,6 @@ def _loop_names(step: Step) -> frozenset[str]:
     foreach = step.config.foreach
     names = (foreach.as_name, foreach.index_name) if foreach else ()
     return frozenset(name for name in names if name)
-
-
-def _kind(called: tuple[StepTarget, ...]) -> str:
-    first = called[0].capability if called else None
-    return first.step_kind if first else "act"
 
 
 def _produces(step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]) -> Fields:
@@ -195,18 +191,18 @@ def _produces(step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, 
 
 
 def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
-    config = step.config
+    config, read = step.config, expressions.compile_expression
     found: dict[str, Any] = {}
     if config.condition is not None:
-        found["condition"] = expressions.compile_expression(config.condition)
+        found["condition"] = read(config.condition)
     if config.otherwise is not None:
         found["otherwise"] = inputs.compile_input(config.otherwise)
     if config.foreach is not None:
-        found["foreach"] = expressions.compile_expression(config.foreach.items)
+        found["foreach"] = read(config.foreach.items)
     if config.while_ is not None:
-        found["while"] = expressions.compile_expression(config.while_.condition)
+        found["while"] = read(config.while_.condition)
     if config.router is not None:
-        found["router"] = expressions.compile_expression(config.router.on, loop)
+        found["router"] = read(config.router.on, loop)
     return found
 
 
