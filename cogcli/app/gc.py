@@ -109,11 +109,8 @@ def set_pin(settings: Settings, name: str) -> str:
     directory = find(settings, name)
     runs_dir = Path(settings.runs_dir)
     if directory.parent.resolve() != runs_dir.resolve():
-        raise UsageError(
-            "usage.value",
-            f"`{name}` is not in {settings.display_path(settings.runs_dir)}",
-            hint="nothing removes it there",
-        )
+        message = f"`{name}` is not in {settings.display_path(settings.runs_dir)}"
+        raise UsageError("usage.value", message, hint="nothing removes it there")
     pin(runs_dir, directory.name)
     return directory.name
 

@@ -35,11 +35,8 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
     for id in dict.fromkeys(ids):
         name = folder_name(id)
         if name in named:
-            raise UsageError(
-                "usage.value",
-                f"`{id}` and `{named[name]}` would both be `{name}`",
-                hint="export one at a time",
-            )
+            message = f"`{id}` and `{named[name]}` would both be `{name}`"
+            raise UsageError("usage.value", message, hint="export one at a time")
         named[name] = id
         path = os.path.join(folder, name)
         if os.path.lexists(path):

@@ -150,12 +150,11 @@ class HttpServer(uvicorn.Server):
 
 def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServer:
     """The web server of an MCP server, behind a Guard."""
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=False
+    )  # Guard checks Host and Origin
     app = server.streamable_http_app(
-        streamable_http_path=PATH,
-        max_request_body_size=MAX_BYTES,
-        transport_security=TransportSecuritySettings(
-            enable_dns_rebinding_protection=False
-        ),  # Guard checks Host and Origin
+        streamable_http_path=PATH, max_request_body_size=MAX_BYTES, transport_security=security
     )
     app.router.redirect_slashes = False
     config = uvicorn.Config(

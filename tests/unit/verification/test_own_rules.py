@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.app import preflight_rules
+from cogcli.app import self_checks
 from cogcli.bindings import live_runner
 from cogcli.core.errors import FAILURES, OverloadedError, RuntimeErrorBase, TransportError
 from cogcli.core.redact import Redactor
@@ -33,7 +33,7 @@ def provoked(lines: InvokerRules, id: str) -> Any:
 
 def test_every_code_of_a_run_is_provoked() -> None:
     codes = {code for row in FAILURES if row.category not in OTHER_ENTRIES for code in row.codes}
-    shown = {id.split()[0] for id in (*preflight_rules.list_rules(), *failure_rules.lines())}
+    shown = {id.split()[0] for id in self_checks.list_failure_rules()}
     assert codes <= shown
 
 
