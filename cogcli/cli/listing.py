@@ -84,9 +84,7 @@ def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: list[in
 
 
 def _on_terminal(column: Column, value: Any) -> str:
-    if value is None:
-        return ""
-    return column.shown(value) if column.shown else _plain(value)
+    return column.shown(value) if column.shown and value is not None else _plain(value)
 
 
 def _plain(value: Any) -> str:

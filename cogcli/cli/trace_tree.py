@@ -71,9 +71,13 @@ def waiting_lines(
 
 def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     """The commands that continue the run; empty for one that has ended or is running."""
-    if shown.directory is None or not shown.fold.chained:
+    directory = shown.directory
+    if directory is None or not shown.fold.chained:
         return []
-    episode = _episode_argument(context, shown)
+    home = Path(context.settings.runs_dir)
+    # The short id of an episode in the runs directory, else its path.
+    is_here = directory.parent in (home, home.resolve())
+    episode = short_episode(directory.name) if is_here else quote(str(directory))
     return [
         f"cogcli {text}{context.again}"
         for text in _continuations(shown, episode, context.settings.clock.now())
@@ -105,19 +109,6 @@ def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str
         yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, doubtful))
     if not open_asks and not shown.unfinished.doubtful:
         yield f"resume {episode}"
-
-
-def _episode_argument(context: CommandContext, shown: TracedEpisode) -> str:
-    """The short id of an episode in the runs directory, else its path, quoted for the shell."""
-    from pathlib import Path
-
-    directory = shown.directory
-    if directory is None:
-        return ""
-    home = Path(context.settings.runs_dir)
-    if directory.parent == home or directory.parent == home.resolve():
-        return short_episode(directory.name)
-    return quote(str(directory))
 
 
 def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False) -> list[StyledLine]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cogcli.app.state_document import declared_specs
@@ -40,15 +41,16 @@ def _table(context: CommandContext, shown: TracedEpisode) -> None:
 
 def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     if shown.flags.format not in (None, "text"):
-        show(context, _columns(context, timeline.COLUMNS), _timeline_rows(context, shown), shown.flags)
+        show(
+            context,
+            _columns(context, timeline.COLUMNS),
+            timeline.rows(shown.fold, only=shown.only),
+            shown.flags,
+        )
         return
     out = context.screen.out
     lines = timeline.timeline(shown.fold, out.glyphs, width=out.width, only=shown.only)
     context.screen.answer_lines(shown.note_lines + lines)
-
-
-def _timeline_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
-    return timeline.rows(shown.fold, only=shown.only)
 
 
 def _targets(shown: TracedEpisode) -> list[TargetFlow]:
@@ -70,10 +72,6 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
         context.screen.answer_lines([[("this log does not tell what its steps read and wrote", "dim")]])
     else:
         context.screen.answer_lines(shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width))
-
-
-def _lineage_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
-    return lineage.rows(_targets(shown))
 
 
 def _why(context: CommandContext, shown: TracedEpisode) -> None:
@@ -98,10 +96,6 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
 def _graph(context: CommandContext, shown: TracedEpisode) -> None:
     draw = dot if shown.flags.format == "dot" else mermaid
     context.screen.answer(draw(graph_of(shown.fold)))
-
-
-def _graph_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
-    return graph_of(shown.fold).as_object()
 
 
 _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
@@ -159,7 +153,10 @@ VIEWS = {
     "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
     "events": _events, "export": _export,
 }  # fmt: skip
-OBJECTS = {
-    "timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object,
+OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], Any]] = {
+    "timeline": lambda _, shown: timeline.rows(shown.fold, only=shown.only),
+    "lineage": lambda _, shown: lineage.rows(_targets(shown)),
+    "why": _chains,
+    "graph": lambda _, shown: graph_of(shown.fold).as_object(),
     "export": _export_object,
-}  # fmt: skip
+}

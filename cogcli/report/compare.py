@@ -76,11 +76,13 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
 
 def compare(before: Side, after: Side) -> EpisodeDiff:
     """The differences of two episodes."""
+    steps = [{step.id: step for step in side.run.own} for side in (before, after)]
+    statuses = [{id: step.status for id, step in own.items()} for own in steps]
     areas = {
         "inputs": _named(before.inputs, after.inputs),
         "specs": _named(before.specs, after.specs),
         "bindings": _named(*_bindings(before.run, after.run)),
-        "steps": _steps(before.run, after.run),
+        "steps": _by_name(statuses[0], statuses[1], lambda id, *_: _step(steps[0][id], steps[1][id])),
         "outputs": _named(before.outputs, after.outputs),
     }
     return EpisodeDiff(before, after, areas)
@@ -109,12 +111,6 @@ def _bindings(*runs: RunView) -> list[dict[str, str]]:
     another run took over, which has called nothing to compare with."""
     taken = {step.uses for run in runs for step in run.own if step.reused}
     return [{s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs]
-
-
-def _steps(before: RunView, after: RunView) -> list[DiffLine]:
-    one, other = ({step.id: step for step in run.own} for run in (before, after))
-    was, now = ({id: step.status for id, step in steps.items()} for steps in (one, other))
-    return _by_name(was, now, lambda id, *_: _step(one[id], other[id]))
 
 
 def _step(one: StepView, other: StepView) -> DiffLine:

@@ -71,14 +71,11 @@ def describe(unfinished: UnfinishedState, now: str, when: Callable[[str], str]) 
         )
         for step in unfinished.doubtful
     ]
-    rows += [(CUT_OFF, f"{step.id}: {_again(step)}") for step in unfinished.cut_off]
+    for step in unfinished.cut_off:
+        again = f"{step.uses or step.binding} is called again when the run goes on"
+        what = "it was answered, and the answer is kept" if step.answered else again
+        rows.append((CUT_OFF, f"{step.id}: {what}"))
     return [(word, visible(text)) for word, text in rows]
-
-
-def _again(step: StepView) -> str:
-    if step.answered:
-        return "it was answered, and the answer is kept"
-    return f"{step.uses or step.binding} is called again when the run goes on"
 
 
 def is_expired(ask: Ask, now: str) -> bool:
