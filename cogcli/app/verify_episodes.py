@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.app.repair import repair
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
-from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import paused_collection
-from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import parse
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
-from cogcli.episode.refusals import open_episode
-from cogcli.episode.verify.authenticity import LEVELS, Trusted, level_of
-from cogcli.episode.verify.check import verify
-
-_MANIFEST_LIMIT: Final = 1 << 30
+from cogcli.episode.manifest import seal_of
+from cogcli.episode.verify.check import LEVELS, Trusted, level_of, verify
 
 
 class VerifiedEpisode(NamedTuple):
@@ -38,18 +31,6 @@ def verify_episode(directory: Path, *, key: str | None = None, head: str | None 
     with paused_collection():
         findings = verify(directory, Trusted(key, head))
     return VerifiedEpisode(findings, level_of(findings))
-
-
-def _seal_of(directory: Path) -> tuple[str, str] | None:
-    """The id of a sealed episode and the hash of its manifest; None without a readable manifest."""
-    try:
-        with open_episode(directory) as folder:
-            data = folder.read(MANIFEST, limit=_MANIFEST_LIMIT)
-        manifest = parse(data)
-    except (CogcliError, FileRefused, JsonRefused):
-        return None
-    episode_id = manifest.get("episode_id") if isinstance(manifest, dict) else None
-    return (episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
 
 
 class VerifyResult(NamedTuple):
@@ -126,7 +107,7 @@ def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], .
 def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
     """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
     id."""
-    seal = _seal_of(directory)
+    seal = seal_of(directory)
     if seal is None:
         return one
     episode_id, digest = seal

@@ -89,13 +89,6 @@ class Beliefs:
 
     def memory(self, state: ExecutionState) -> dict[str, Any]:
         """Facts, and the notes of working memory where there are any."""
-        memory: dict[str, Any] = {"facts": self._written_facts(state) + list(self._facts.values())}
-        notes = [*self._notes, *filter(None, map(_note, list_of(state.working.messages)))]
-        if notes:
-            memory["scratchpad"] = "\n".join(notes)
-        return memory
-
-    def _written_facts(self, state: ExecutionState) -> list[dict[str, Any]]:
         facts = []
         for target, source in sorted(self._writers.items()):
             if self._was_replaced(target, source):
@@ -103,7 +96,11 @@ class Beliefs:
             value = _value_at(state, target)
             if value is not MISSING and len(orjson.dumps(value)) <= FACT_BYTES:
                 facts.append(_fact(target, value, source.timestamp, source.step))
-        return facts
+        memory: dict[str, Any] = {"facts": [*facts, *self._facts.values()]}
+        notes = [*self._notes, *filter(None, map(_note, list_of(state.working.messages)))]
+        if notes:
+            memory["scratchpad"] = "\n".join(notes)
+        return memory
 
     def _was_replaced(self, target: str, source: _BeliefSource) -> bool:
         """Whether a later write put something else around this target."""

@@ -1,18 +1,12 @@
-"""Writing the log so that nothing is lost (docs/reference/episode.md#writing).
+"""Writing the log so that nothing is lost: docs/reference/episode.md#writing, and on a full disk
+docs/reference/episode.md#disk-full. Of the code alone:
 
-1. The directory is created exclusively; `events.jsonl` is append-only and locked while its run is alive. The kernel
-   releases the lock when the process dies.
-2. An event is one write of one whole line, its checksum last: once `append` returns, it survives the process.
-3. `process`: synced where the caller says `durable` (before an effect leaves, after its result) and at the end.
-   `power`: synced with every event. `none`: never.
-4. The first sync also puts the directory and its own entry on disk.
-5. A failed write or sync is final. It is never retried as if it had worked: what was written in part is cut off
-   again, and every later append is refused in the same words. On a full disk the root's end, or its pause, may still
-   be written, into the room that the disk reserve gives back.
-6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
-   handed back holds it, so that a run continues with its values.
-7. Large values are in their blobs before the line that names them, and are synced with it, not before.
-8. Time never goes back: an event whose clock did carries the time of the one before, and says so.
+1. Under durability `process` the caller says `durable` where the page wants a sync.
+2. The first sync also puts the directory and its own entry on disk.
+3. After a failed write or sync every later append is refused in the same words.
+4. What only its key name betrays is masked in the log alone: the event handed back holds it, so that a run continues
+   with its values.
+5. Large values are in their blobs before the line that names them, and are synced with it, not before.
 """
 
 from __future__ import annotations
@@ -138,7 +132,7 @@ class Journal:
         return self.folder.path
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Write an event; the event as it enters the run's state (rule 6). Raises EnvironmentRefusal `env.disk`."""
+        """Write an event; the event as it enters the run's state (rule 4). Raises EnvironmentRefusal `env.disk`."""
         payload = mask_payload(draft.payload, self._redactor)
         event = self._append(draft, payload, durable)
         if payload is draft.payload:
@@ -198,20 +192,16 @@ class Journal:
         try:
             write_all(self._fd, line)
         except OSError as error:
-            self._take_back()
+            try:
+                os.ftruncate(self._fd, self._size)  # cut off what the failed write left
+            except OSError:
+                self._final = True
             self._failed = error
             if not (last and self._use_reserve()):
                 self._refuse(error)
             self._write(line, last=False)
             return
         self._size += len(line)
-
-    def _take_back(self) -> None:
-        """Cut off what a failed write left."""
-        try:
-            os.ftruncate(self._fd, self._size)
-        except OSError:
-            self._final = True
 
     @property
     def stopped_by_full_disk(self) -> bool:

@@ -1,14 +1,9 @@
-"""Large values are stored once and referred to (rules 2 of `episode.rules`).
+"""Large values are stored once and referred to, under rules 2: docs/reference/episode.md#blobs. Beyond the page:
 
-1. What steps were given and produced, a value at any depth whose JSON exceeds 4 KiB, becomes
-   `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`. Equal values have equal blobs, wherever they
-   are: in the input of a run, of a step, in an output, in a write, in a document. Below the size of a disk page a
-   file of its own would cost more than it saves.
-2. Everything else does so above 64 KiB: plans, selections, lists of attempts.
-3. The inner value goes first: a large text in an object leaves the object small. So a blob may hold references itself.
-4. Data that looks like a reference is put into a blob, too; and what a blob holds is never a reference as a whole. So a
-   reference is always one.
-5. Reading is bounded: blobs of one line give at most `MAX_BLOB` bytes, repeated ones counted each time.
+1. Below the size of a disk page, 4 KiB, a file of its own would cost more than it saves.
+2. As the inner value goes first, a large text in an object leaves the object small, and a blob may hold references.
+3. What a blob holds is never a reference as a whole.
+4. Blobs of one line that are repeated count each time against the bound.
 """
 
 from __future__ import annotations
@@ -42,7 +37,11 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
         return value
-    short = _inside(value, limit, put)
+    short = value
+    if type(value) is dict:
+        short = {key: refer(member, put, limit=limit) for key, member in value.items()}
+    elif type(value) is list:
+        short = [refer(member, put, limit=limit) for member in value]
     if short is not value:
         text = orjson.dumps(short)
     if len(text) > limit or is_reference(value):
@@ -53,14 +52,6 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
 def show_in_full(value: Any, put: Put) -> Any:
     """The value as it is where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
     return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
-
-
-def _inside(value: Any, limit: int, put: Put) -> Any:
-    if type(value) is dict:
-        return {key: refer(member, put, limit=limit) for key, member in value.items()}
-    if type(value) is list:
-        return [refer(member, put, limit=limit) for member in value]
-    return value
 
 
 def _member(key: str, value: Any, limit: int, put: Put) -> Any:
@@ -92,7 +83,7 @@ def value_at(value: Any, get: Get) -> Any:
 
 
 class _BlobReader:
-    """Puts values together from blobs, within bounds (rule 5)."""
+    """Puts values together from blobs, within bounds (rule 4)."""
 
     def __init__(self, get: Get) -> None:
         self._get = get

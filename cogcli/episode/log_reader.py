@@ -22,7 +22,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
 from cogcli.episode.layout import EVENTS, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
-from cogcli.events.envelope import Event, from_json
+from cogcli.events.envelope import ABSENT, TYPES, Event, from_json
 
 Warn = Callable[[CogcliError], None]
 """What takes the error of a damaged or renamed log that is read all the same."""
@@ -141,34 +141,18 @@ def event_of(
     event = from_json(value)
     # Few kinds of lines are in a log: the types of most were looked at before.
     if (types := tuple(map(type, event))) not in _sound:
-        event = _without_wrong_types(event, types)
+        wrong: dict[str, Any] = {
+            name: ABSENT.get(name)
+            for name, found in zip(Event._fields, types, strict=True)
+            if name != "payload" and found not in (TYPES[name], type(ABSENT.get(name)))
+        }
+        event = event._replace(**wrong)
+        if not wrong:
+            _sound.add(types)
     if blobs.MARK in line and type(event.payload) is dict:
         resolve = expand if rules > FIRST else blobs.resolve
         event = event._replace(payload=resolve(event.payload, get_blob))
     return event
 
 
-_NONE: Final = type(None)
-_TYPES: Final[dict[str, tuple[tuple[type, ...], Any]]] = {
-    **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ((str,), "")),
-    **dict.fromkeys(
-        ("event_type", "run_id", "trace_id", "step_id", "agent_id", "caused_by", "prev", "clock"),
-        ((str, _NONE), None),
-    ),
-    "seq": ((int, _NONE), None),
-    "metrics": ((dict, _NONE), None),
-    "evidence_ids": ((list, tuple), ()),
-}
-"""The types that a member of an event may have, and what replaces another."""
 _sound: Final[set[tuple[type, ...]]] = set()
-
-
-def _without_wrong_types(event: Event, types: tuple[type, ...]) -> Event:
-    wrong = {
-        name: absent
-        for name, (allowed, absent) in _TYPES.items()
-        if type(getattr(event, name)) not in allowed
-    }
-    if not wrong:
-        _sound.add(types)
-    return event._replace(**wrong)

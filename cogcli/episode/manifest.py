@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest
+from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
@@ -28,6 +30,7 @@ from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN, MANIFEST, SUMMARY, kind_of
 from cogcli.episode.log_lines import Lines, first_line, parse_line
+from cogcli.episode.refusals import open_episode
 
 SCHEMA: Final = "manifest/1"
 _HASH: Final = (
@@ -186,6 +189,17 @@ def unlike(folder: Folder, file: NamedFile) -> str:
         if file.sha256 and measure(folder, name)[0] != file.sha256:
             return "is not the file that the manifest names"
     return ""
+
+
+def seal_of(directory: Path) -> tuple[str, str] | None:
+    """The id of a sealed episode and the hash of its manifest; None without a readable manifest."""
+    try:
+        with open_episode(directory) as folder:
+            data = folder.read(MANIFEST, limit=1 << 30)
+        episode_id = object_of(parse(data)).get("episode_id")
+    except (CogcliError, FileRefused, JsonRefused):
+        return None
+    return (episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
 
 
 # -- status ------------------------------------------------------------------------------------------------------------

@@ -1,17 +1,7 @@
-"""How a plan is put together from a log, made exact (docs/reference/episode.md#plan-projection).
+"""How a plan is put together from a log: docs/reference/episode.md#plan-projection.
 
-1. The latest `plan` event counts; one whose payload is no object does not. It starts the plan afresh.
-2. Steps come from `step_records` when that key holds a list, even an empty one. Entries that are no objects are passed
-   over; a missing id is `step-<position>`.
-3. Otherwise they come from the labels of `steps`, `kind:description` split at the first colon, ids by position;
-   entries that are no strings are passed over, but counted. A label without a colon is all description.
-4. A kind outside the vocabulary reads `plan`, a status outside it `pending`.
-5. Later `act` events with both `payload.step_id` and `payload.step_status` set that step's status, in order, the last
-   wins. Unknown steps, other phases and statuses outside the vocabulary change nothing; of steps with one id the
-   first is meant.
-6. Under rules 2 the evidence also says what the step was given and what it produced, its `input` and `output`: they are
-   the step's `inputs` and `outputs`. A step that never began keeps what the plan says that it reads.
-7. Without evidence a step keeps its status. Without a plan event there are no steps.
+Under rules 2 the evidence also holds what the step was given and what it produced, its `input` and `output`: they are
+the step's `inputs` and `outputs`. A step that never began keeps what the plan says that it reads.
 
 Every repair goes to a sink: `verify` makes findings of them.
 """
@@ -83,17 +73,14 @@ class PlanProjection:
             step_id = text_of(record.get("id")) or f"step-{position}"
             if step_id != record.get("id"):
                 self._on_repair(f"step record {position} has no id: `{step_id}`")
-            yield self._from_record(step_id, record)
-
-    def _from_record(self, step_id: str, record: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": step_id,
-            "kind": self._word(step_id, "kind", record.get("kind")),
-            "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
-            "status": self._word(step_id, "status", record.get("status", "pending")),
-            **{key: record[key] for key, kind in _OPTIONAL if type(record.get(key)) is kind},
-            **{key: value for key, value in record.items() if key.startswith("x-")},
-        }
+            yield {
+                "id": step_id,
+                "kind": self._word(step_id, "kind", record.get("kind")),
+                "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
+                "status": self._word(step_id, "status", record.get("status", "pending")),
+                **{key: record[key] for key, kind in _OPTIONAL if type(record.get(key)) is kind},
+                **{key: value for key, value in record.items() if key.startswith("x-")},
+            }
 
     def _from_labels(self, labels: list[Any]) -> Iterator[dict[str, Any]]:
         for position, label in enumerate(labels, 1):

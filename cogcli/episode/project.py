@@ -1,20 +1,11 @@
-"""The projection: from the events of a log to `state.json` (docs/reference/episode.md#projection).
+"""The projection: from the events of a log to `state.json`. Its rules are those of
+docs/reference/episode.md#projection and docs/reference/episode.md#rules; of the code alone:
 
-1. Pure: it reads no clock and nothing but the events. Equal events give equal bytes.
-2. `run.state_projection` events are ignored, so that a document projected again is the same: a fixed point.
-3. The root run is that of the first event. Of nested runs only actions count; what they called and used is in the
-   closing event of the step that ran them.
-4. `episode.started_at` is the timestamp of the root's start event, an action's timestamp that of its act event.
-5. The plan follows `plan_projection`, beliefs and memory follow `beliefs`.
-6. The outcome is that of the terminate event, `pending` without one. A word outside the vocabulary reads `error`.
-7. Summary and manifest are linked by terminal runs only.
-8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.
-9. An event that the reducer cannot take changes nothing. Each repair goes to a sink: `verify` makes findings of them.
-10. The rules that the log follows (`episode.rules`) are named by its first event; without a name they are the first
-    ones.
-11. Under rules 2 an output above 4 KiB is on one line of `state.json`: indented, a list of numbers would take
-    several times the room of its JSON.
-12. Memory grows with `state.json`, not with the log.
+1. Since `run.state_projection` events are ignored, a document projected again is the same: a fixed point.
+2. `x-cognitive` comes about by the reducer of the live run.
+3. Under rules 2 an output above 4 KiB is on one line of `state.json`: indented, a list of numbers would take
+   several times the room of its JSON.
+4. Memory grows with `state.json`, not with the log.
 """
 
 from __future__ import annotations
@@ -30,10 +21,7 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
-from cogcli.episode.document_bytes import (
-    milliseconds_between,
-    to_bytes,
-)
+from cogcli.episode.document_bytes import milliseconds_between, to_bytes
 from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
@@ -280,15 +268,12 @@ def state_bytes(document: dict[str, Any], rules: int) -> bytes:
     """The bytes of `state.json`, from what a projection of a log of these rules gave."""
     if rules > FIRST:
         outcomes = document["outcomes"]
-        outputs = {name: _in_lines(value) for name, value in outcomes["outputs"].items()}
+        outputs = dict(outcomes["outputs"])
+        for name, value in outputs.items():
+            if len(text := orjson.dumps(value)) > SMALL:
+                outputs[name] = orjson.Fragment(text)  # on one line
         document = {**document, "outcomes": {**outcomes, "outputs": outputs}}
     return to_bytes(document)
-
-
-def _in_lines(value: Any) -> Any:
-    """The value as a member that, above 4 KiB, takes no more room in an indented document than its JSON does."""
-    text = orjson.dumps(value)
-    return orjson.Fragment(text) if len(text) > SMALL else value
 
 
 def project(events: Iterable[Event]) -> dict[str, Any]:

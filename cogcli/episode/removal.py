@@ -64,21 +64,19 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
         runs.sub(directory.name) as folder,
         _locked(folder) as locked,
     ):
-        if not locked or not _may_go(directory, may_go):
+        if not locked:
+            return False
+        try:
+            row = read_row(directory)
+        except CogcliError:
+            return False
+        if is_being_made(row) or not may_go(row):
             return False
         name = f"{REMOVED}{directory.name}-{os.urandom(4).hex()}"
         os.rename(directory.name, name, src_dir_fd=runs.fd, dst_dir_fd=runs.fd)
         _delete(runs, name)
         return True
     return False
-
-
-def _may_go(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
-    try:
-        row = read_row(directory)
-    except CogcliError:
-        return False
-    return not is_being_made(row) and may_go(row)
 
 
 def remove_leftovers(runs_dir: Path) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from cogcli.episode import document_models
 from cogcli.episode.seed_models import SeedState
-from cogcli.events.envelope import PHASES
+from cogcli.events.envelope import OPTIONAL, PHASES
 from cogcli.events.payloads import model_of
 from cogcli.events.types import EVENT_TYPES
 
@@ -61,7 +61,6 @@ _ENVELOPE: Final = {
     "prev": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
     "sum": {"type": "string", "pattern": "^[0-9a-f]{8}$"},
 }
-_OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum")
 
 
 def event_schema() -> Schema:
@@ -86,7 +85,7 @@ def event_schema() -> Schema:
         "description": "One line: one event.",
         "type": "object",
         "properties": _ENVELOPE,
-        "required": [key for key in _ENVELOPE if key not in _OPTIONAL],
+        "required": [key for key in _ENVELOPE if key not in OPTIONAL],
         "patternProperties": {"^x-": {}},
         "additionalProperties": False,
         "allOf": cases,

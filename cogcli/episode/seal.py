@@ -1,10 +1,6 @@
-"""Ending an episode, or leaving it paused: what is on disk becomes documents, in an order that any crash may cut.
-
-1. Terminate event (already there), `learn.jsonl`, `summary.json`, projection evidence, `state.json`, `manifest.json`.
-2. Everything is derived from the log on disk, so each step done again gives the same bytes. Evidence that is already
-   the last line is not appended again.
-3. A paused run stops after `state.json`.
-4. The room kept for the end is given back before it is written. A run that a full disk stopped ends in that room.
+"""Ending an episode, or leaving it paused: what is on disk becomes documents, in an order that any crash may cut
+(docs/reference/episode.md#sealing). Evidence that is already the last line is not appended again. The room kept for the
+end is given back before it is written: a run that a full disk stopped ends in that room.
 """
 
 from __future__ import annotations

@@ -76,9 +76,19 @@ def to_json(event: Event) -> dict[str, Any]:
     return line
 
 
-_ABSENT: Final = tuple(
-    "" if name in ("id", "timestamp", "episode_id", "phase") else None for name in Event._fields
-)
+TYPES: Final[dict[str, type]] = {
+    "seq": int, "id": str, "timestamp": str, "prev": str, "episode_id": str, "run_id": str, "trace_id": str,
+    "phase": str, "event_type": str, "payload": dict, "evidence_ids": list,
+    "step_id": str, "agent_id": str, "caused_by": str, "metrics": dict, "clock": str, "sum": str,
+}  # fmt: skip
+"""The type of each key of a line."""
+OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum")
+"""The keys that a line of ours may lack."""
+ABSENT: Final[dict[str, Any]] = {
+    **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
+}  # fmt: skip
+"""What an event has in place of a key that is not there, where that is not None."""
+_ABSENT: Final = tuple(map(ABSENT.get, Event._fields))
 _EVIDENCE: Final = Event._fields.index("evidence_ids")
 
 

@@ -1,11 +1,8 @@
 """What each line of a log must be by itself and next to its neighbours (docs/reference/episode.md#events).
 
-1. `seq` counts from 0 without gaps, `prev` is the hash of the line before, ids are unique, time never goes back.
-2. All lines name one episode and one trace; `caused_by` names an earlier event.
-3. A line has the keys of the format, of their types, and none else but `x-...`; it is at most 1 MiB long.
-4. A log whose first line has neither `seq` nor `prev` is another tool's: unchained. Then only rule 2 is held, as far as
-   the keys are there, and a chained line further down is an error.
-5. A line fits the checksum that it carries of itself (`events/checksum.py`).
+Beyond the page: all lines name one episode and one trace, and have no other keys but `x-...`. Of another tool's log
+(docs/reference/episode.md#foreign) only that, the ids and `caused_by` are held, as far as the keys are there; a chained
+line further down is an error.
 """
 
 from __future__ import annotations
@@ -20,17 +17,10 @@ from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
 from cogcli.episode.log_lines import is_unchained
 from cogcli.events.checksum import Checksums
-from cogcli.events.envelope import PHASES
+from cogcli.events.envelope import OPTIONAL, PHASES, TYPES
 
 _PHASES: Final = frozenset(PHASES)
-_REQUIRED: Final = (
-    ("episode_id", str), ("run_id", str), ("trace_id", str), ("phase", str), ("event_type", str), ("payload", dict),
-    ("evidence_ids", list),
-)  # fmt: skip
-_OPTIONAL: Final = (("step_id", str), ("agent_id", str), ("caused_by", str), ("metrics", dict))
-_KEYS: Final = frozenset(
-    ["seq", "id", "timestamp", "prev", "sum", "clock", *(k for k, _ in _REQUIRED), *(k for k, _ in _OPTIONAL)]
-)
+_OWN_CHECKS: Final = ("seq", "id", "timestamp", "prev", "sum", "clock")
 _SHAPES: Final = 1000
 """Sound shapes that are remembered; ours are few, a foreign log may have as many as lines."""
 _METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
@@ -146,20 +136,17 @@ class LineCheck:
 
 
 def _key_problems(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    get = line.get
-    for key, kind in _REQUIRED:
-        if type(get(key)) is not kind:
-            yield "event.key", f"`{key}` is {get(key)!r:.40}, expected {_WORDS[kind]}"
-    for key, kind in _OPTIONAL:
-        if key in line and type(line[key]) is not kind:
-            yield "event.key", f"`{key}` is {line[key]!r:.40}, expected {_WORDS[kind]}"
-    if not line.keys() <= _KEYS:
-        for key in line:
-            if key not in _KEYS and not key.startswith("x-"):
-                yield "event.key", f"key `{key:.60}` is none of an event's"
+    for key, kind in TYPES.items():
+        if key in _OWN_CHECKS or (key in OPTIONAL and key not in line):
+            continue
+        if type(found := line.get(key)) is not kind:
+            yield "event.key", f"`{key}` is {found!r:.40}, expected {_WORDS[kind]}"
+    for key in line:
+        if key not in TYPES and not key.startswith("x-"):
+            yield "event.key", f"key `{key:.60}` is none of an event's"
 
 
-_WORDS: Final = {str: "text", dict: "an object", list: "a list"}
+_WORDS: Final[dict[type, str]] = {str: "text", dict: "an object", list: "a list"}
 
 
 def _error(code: str, number: int, message: str) -> Finding:

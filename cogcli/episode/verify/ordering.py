@@ -1,11 +1,7 @@
 """Whether the events of a log can have happened in this order (docs/reference/episode.md#types).
 
-1. A run starts with its start event and has no other; the first event of the log is the root's.
-2. A run terminates at most once, and nothing of a nested run follows its end. After the root's end come runtime,
-   insight and memory events only. Nested runs begin inside a run that is alive, and write no plan.
-3. A result of a call has a write-ahead record before it; a step ends once.
-4. Steps of the root run stand in a plan.
-5. A payload is that of its event type.
+Beyond the page: nothing of a nested run follows its end; a result of a call has a write-ahead record before it; steps
+of the root run are in a plan.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
-from cogcli.episode.verify.authenticity import Trusted, level_of
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import Trusted, is_clean, level_of, verify
 
 
 def pem(key: Any, *, password: bytes | None = None) -> bytes:
