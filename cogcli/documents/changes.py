@@ -87,14 +87,11 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
         yield Field(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
     yield from _reply_fields(old.responses, new.responses)
     if old.security != new.security:
-        yield Field("security", breaking=not _is_eased(old, new))
+        # Compatible where every set of credentials that was sufficient still is.
+        eased = not new.security or (bool(old.security) and set(old.security) <= set(new.security))
+        yield Field("security", breaking=not eased)
     if new.deprecated and not old.deprecated:
         yield Field("deprecated", breaking=False)
-
-
-def _is_eased(old: OpenApiOperation, new: OpenApiOperation) -> bool:
-    """Whether every set of credentials that was sufficient still is."""
-    return not new.security or (bool(old.security) and set(old.security) <= set(new.security))
 
 
 def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Field]:

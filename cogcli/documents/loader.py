@@ -39,21 +39,15 @@ class DescribedService(Protocol):
 
 
 def with_position(fault: DocumentFault, path: str) -> DocumentFault:
-    """A copy of the fault with the path of its document, and line and column if it has a pointer."""
+    """A copy of the fault with the path of its document, and line and column of its
+    pointer's value or nearest ancestor if it has one."""
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
-        place = _line_of(path, fault.pointer)
+        with suppress(FileRefused, UnicodeDecodeError):
+            text = read_regular(path, limit=MAX_BYTES).decode()  # JSON is read as YAML, which includes it
+            span = Places(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
+            place = span.line, span.column
     return DocumentFault(fault.code, fault.message, fault.hint, place=place, file=fault.file or path)
-
-
-def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
-    """Line and column of a pointer's value, or of its nearest ancestor. JSON is read as YAML, which includes it."""
-    try:
-        text = read_regular(path, limit=MAX_BYTES).decode()
-    except (FileRefused, UnicodeDecodeError):
-        return 0, 0
-    span = Places(text.removeprefix("\ufeff")).at_pointer(pointer)
-    return span.line, span.column
 
 
 class Identity(NamedTuple):

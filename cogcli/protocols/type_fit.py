@@ -83,7 +83,9 @@ def drop_null(schema: Any) -> Any:
 
 
 def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
-    if cover.verdict == "no" and not _is_unrestricted(narrow):
+    ready = normalize(narrow)
+    every_value_fits = ready is not None and ready.python in (True, {})
+    if cover.verdict == "no" and not every_value_fits:
         why = _misfit_place(wide, cover.example)
         text = orjson.dumps(cover.example).decode()
         text = text if len(text) <= 60 else f"{text[:59]}…"
@@ -92,16 +94,11 @@ def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
     return Misfit("W", f"{text}: whether it fits is not known")
 
 
-def _is_unrestricted(schema: Any) -> bool:
-    """Whether a schema admits every value."""
-    ready = normalize(schema)
-    return ready is not None and ready.python in (True, {})
-
-
 def _misfit_place(wide: Any, value: Any) -> str:
     """The place of the first breach inside a value, for a message; empty if it is the value itself."""
-    told = errors(wide, value) if isinstance(value, dict | list) else []
-    return f"`{told[0][0]}`: {told[0][1]}" if told and told[0][0] else told[0][1] if told else ""
+    for place, text in errors(wide, value) if isinstance(value, dict | list) else ():
+        return f"`{place}`: {text}" if place else text
+    return ""
 
 
 def describe_schema(schema: Any) -> str:

@@ -95,13 +95,13 @@ class _Closure:
         """Remove the properties that are not sent in this direction from `required`."""
         required, properties = result.get("required"), schema.get("properties")
         if self._optional_mark and isinstance(required, list) and isinstance(properties, dict):
-            optional_mark = {name for name, each in properties.items() if self._is_optional(each)}
-            result["required"] = [n for n in required if not (isinstance(n, str) and n in optional_mark)]
-
-    def _is_optional(self, schema: Any) -> bool:
-        if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
-            schema = found_at(self._document, parse_reference(schema["$ref"]))
-        return isinstance(schema, dict) and schema.get(self._optional_mark) is True
+            optional = set()
+            for name, each in properties.items():
+                if isinstance(each, dict) and isinstance(each.get("$ref"), str):
+                    each = found_at(self._document, parse_reference(each["$ref"]))
+                if isinstance(each, dict) and each.get(self._optional_mark) is True:
+                    optional.add(name)
+            result["required"] = [n for n in required if not (isinstance(n, str) and n in optional)]
 
 
 def _convert_openapi_30(schema: dict[str, Any], result: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.jsonvalue import holds_at_most
+from cogcli.schema.lookup import applied_parts
 from cogcli.schema.visitor import CHOICES
 
 MAX_VALUES: Final = 200
@@ -65,7 +65,7 @@ class _CandidateSearch:
             found &= frozenset(type for value in schema["enum"] for type in _types_of_value(value))
         if "const" in schema:
             found &= frozenset(_types_of_value(schema["const"]))
-        for part in self._same_value_parts(schema):
+        for part in applied_parts(self._root, schema):
             found &= self.types(part, depth - 1)
         for key in CHOICES:
             if isinstance(schema.get(key), list):
@@ -91,7 +91,7 @@ class _CandidateSearch:
             yield schema["default"]
         if not depth:
             return
-        parts = [*self._same_value_parts(schema)]
+        parts = applied_parts(self._root, schema)
         for key in CHOICES:
             parts += schema[key] if isinstance(schema.get(key), list) else []
         for part in parts:
@@ -100,15 +100,6 @@ class _CandidateSearch:
         for type in TYPES:
             if type in types and not (type == "integer" and "number" in types):
                 yield from self._of_type(type, schema, depth)
-
-    def _same_value_parts(self, schema: dict[str, Any]) -> list[Any]:
-        """The subschemas of `allOf` and `$ref`, which apply to the same value."""
-        every = schema.get("allOf")
-        parts = list(every) if isinstance(every, list) else []
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            parts.append(found_at(self._root, parse_reference(reference)))
-        return parts
 
     def _of_type(self, type: str, schema: dict[str, Any], depth: int) -> Iterator[Any]:
         if type == "string":
@@ -157,7 +148,7 @@ class _CandidateSearch:
         own, needed = schema.get("properties"), schema.get("required")
         properties = dict(own) if isinstance(own, dict) else {}
         required = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
-        for part in self._same_value_parts(schema) if depth else ():
+        for part in applied_parts(self._root, schema) if depth else ():
             if isinstance(part, dict):
                 more, names = self._members(part, depth - 1)
                 properties, required = {**more, **properties}, [*required, *names]

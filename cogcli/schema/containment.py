@@ -190,7 +190,10 @@ class _AlternativeCounter:
         own = schema.get("type")
         total = len(own) if isinstance(own, list) else 1
         for key in CHOICES:
-            total *= self._sum(schema.get(key), depth, twice=key == "oneOf")
+            parts = schema.get(key)
+            if isinstance(parts, list):
+                ways = sum(self.count(each, depth) for each in parts)
+                total *= min(_MAX_COUNT, ways * len(parts) if key == "oneOf" else ways)
         for (keyword, *_), part in subschemas(schema):
             if keyword not in _NOT_MULTIPLIED:
                 total *= self.count(part, depth) * (2 if keyword in ("not", "if") else 1)
@@ -199,9 +202,3 @@ class _AlternativeCounter:
         if isinstance(reference, str):
             total *= self.count(found_at(self._root, parse_reference(reference)), depth)
         return total
-
-    def _sum(self, parts: Any, depth: int, *, twice: bool) -> int:
-        if not isinstance(parts, list):
-            return 1
-        total = sum(self.count(each, depth) for each in parts)
-        return min(_MAX_COUNT, total * len(parts) if twice else total)

@@ -53,17 +53,20 @@ def _refers(value: Any) -> bool:
 
 def _same_value_parts(schema: Any) -> Iterator[dict[str, Any]]:
     """A schema and all that applies to the same value by `$ref` and `allOf`."""
-    pending, seen = [schema], set[str]()
+    pending, seen = [schema], set[int]()
     while pending:
         part = pending.pop(0)
-        if not isinstance(part, dict):
-            continue
-        yield part
-        every, reference = part.get("allOf"), part.get("$ref")
-        pending += every if isinstance(every, list) else []
-        if isinstance(reference, str) and reference not in seen:
-            seen.add(reference)
-            pending.append(found_at(schema, parse_reference(reference)))
+        if isinstance(part, dict) and id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            pending += applied_parts(schema, part)
+
+
+def applied_parts(root: Any, schema: dict[str, Any]) -> list[Any]:
+    """The subschemas of `allOf` and `$ref`, which apply to the same value; references are resolved in `root`."""
+    every, reference = schema.get("allOf"), schema.get("$ref")
+    parts = list(every) if isinstance(every, list) else []
+    return [*parts, found_at(root, parse_reference(reference))] if isinstance(reference, str) else parts
 
 
 class FoundSchema(NamedTuple):

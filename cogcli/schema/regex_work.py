@@ -8,6 +8,7 @@ other expression is not shown to be linear, even if it is.
 from __future__ import annotations
 
 from itertools import combinations
+from math import inf
 from typing import Final, NamedTuple
 
 from cogcli.schema import regex_parser
@@ -41,7 +42,7 @@ def most_steps(part: RegexPart) -> int | None:
         steps = sum(map(_search_steps, branches))
     except _NotLinear:
         return None
-    return steps if steps <= MAX_STEPS else None
+    return int(steps) if steps <= MAX_STEPS else None
 
 
 class _NotLinear(Exception):
@@ -53,20 +54,17 @@ class _After(NamedTuple):
 
     begins: tuple[tuple[int, int], ...]
     succeeds: bool
-    width: int | None
+    width: float
 
 
 _NOTHING: Final = _After((), True, 0)
 
 
-def _search_steps(part: RegexPart) -> int:
+def _search_steps(part: RegexPart) -> float:
     steps = _steps(part, _NOTHING, repeated=False)
     if part == Anchor(START) or (isinstance(part, Sequence) and part.parts[:1] == (Anchor(START),)):
         return steps
-    width = _width(part)
-    if width is None:
-        raise _NotLinear
-    return steps * (width + 1)
+    return steps * (_widths(part)[1] + 1)
 
 
 def _trim_part(part: RegexPart) -> RegexPart:
@@ -78,15 +76,20 @@ def _trim_part(part: RegexPart) -> RegexPart:
     return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
 
-def _steps(part: RegexPart, after: _After, *, repeated: bool) -> int:
+def _steps(part: RegexPart, after: _After, *, repeated: bool) -> float:
     """The number of ways to match a part before `after`. `repeated`: whether it is inside a repetition."""
-    found = 1
+    found: float = 1
     if isinstance(part, Sequence):
         for each in reversed(part.parts):
             found *= _steps(each, after, repeated=repeated)
             after = _prepend(each, after)
     elif isinstance(part, Choice):
-        found = _choice_steps(part, after, repeated=repeated)
+        steps = [_steps(each, after, repeated=repeated) for each in part.parts]
+        begins = [_prepend(each, after).begins for each in part.parts]
+        overlapping = any(_overlap(one, other) for one, other in combinations(begins, 2))
+        if overlapping and repeated:
+            raise _NotLinear
+        found = sum(steps) if overlapping else max(steps)
     elif isinstance(part, Repetition):
         found = _repetition_steps(part, after, repeated=repeated)
     if found > MAX_STEPS:
@@ -94,101 +97,64 @@ def _steps(part: RegexPart, after: _After, *, repeated: bool) -> int:
     return found
 
 
-def _choice_steps(part: Choice, after: _After, *, repeated: bool) -> int:
-    steps = [_steps(each, after, repeated=repeated) for each in part.parts]
-    begins = [_prepend(each, after).begins for each in part.parts]
-    if not any(_overlap(one, other) for one, other in combinations(begins, 2)):
-        return max(steps)
-    if repeated:
-        raise _NotLinear
-    return sum(steps)
-
-
-def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> int:
+def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> float:
     many = part.most is None or part.most > 1
-    if many and _may_be_empty(part.part):
+    if many and _widths(part.part)[0] == 0:
         raise _NotLinear
     inner = _steps(part.part, _after_inner(part, after), repeated=repeated or many)
     if part.least == part.most:
-        return int(inner**part.least)
+        return int(int(inner) ** part.least)
     begins = _prepend(part.part, after).begins
     if after.succeeds or not _overlap(begins, after.begins):
         return inner
     if repeated:
         raise _NotLinear
-    if part.most is not None:
-        return inner * (part.most - part.least + 1)
-    if after.width is None:
-        raise _NotLinear
-    return inner * (after.width + 1)
+    return inner * ((after.width if part.most is None else part.most - part.least) + 1)
 
 
 def _after_inner(part: Repetition, after: _After) -> _After:
     """What follows one iteration: another one, or what follows the repetition."""
     if part.most == 1:
         return after
-    again = _prepend(part.part, after)
-    width = _width(part)
-    more = None if width is None or after.width is None else width + after.width
-    return _After(_union(again.begins, after.begins), after.succeeds and part.least <= 1, more)
+    begins = _union(_prepend(part.part, after).begins, after.begins)
+    return _After(begins, after.succeeds and part.least <= 1, _widths(part)[1] + after.width)
 
 
 def _prepend(part: RegexPart, after: _After) -> _After:
     """What follows the part before this one: this part, then `after`."""
+    least, most = _widths(part)
+    width = most + after.width
     if isinstance(part, Chars):
-        return _After(part.ranges, False, None if after.width is None else after.width + 1)
+        return _After(part.ranges, False, width)
     if isinstance(part, Anchor):
-        return _After(() if part.kind == END else after.begins, False, after.width)
+        return _After(() if part.kind == END else after.begins, False, width)
     if isinstance(part, Sequence):
         for each in reversed(part.parts):
             after = _prepend(each, after)
         return after
     if isinstance(part, Choice):
         found = [_prepend(each, after) for each in part.parts]
-        widths = [each.width for each in found]
-        width = None if None in widths else max(each for each in widths if each is not None)
-        begins = _union(*(each.begins for each in found))
-        return _After(begins, any(each.succeeds for each in found), width)
-    return _prepend_repetition(part, after)
-
-
-def _prepend_repetition(part: Repetition, after: _After) -> _After:
-    own = _width(part)
-    width = None if own is None or after.width is None else own + after.width
+        return _After(_union(*(each.begins for each in found)), any(each.succeeds for each in found), width)
     begins = () if part.most == 0 else _prepend(part.part, after).begins
-    if part.least == 0 or _may_be_empty(part.part):
+    if least == 0:
         return _After(_union(begins, after.begins), after.succeeds, width)
     return _After(begins, False, width)
 
 
-def _width(part: RegexPart) -> int | None:
-    """The most characters that a part matches; None is unbounded."""
+def _widths(part: RegexPart) -> tuple[int, float]:
+    """The fewest and the most characters that a part matches; infinite is unbounded."""
     if isinstance(part, Chars):
-        return 1
+        return 1, 1
     if isinstance(part, Anchor):
-        return 0
+        return 0, 0
     if isinstance(part, Repetition):
-        inner = _width(part.part)
-        if inner == 0 or part.most == 0:
-            return 0
-        return None if inner is None or part.most is None else inner * part.most
-    widths = [_width(each) for each in part.parts]
-    known = [each for each in widths if each is not None]
-    if len(known) < len(widths):
-        return None
-    return sum(known) if isinstance(part, Sequence) else max(known, default=0)
-
-
-def _may_be_empty(part: RegexPart) -> bool:
-    if isinstance(part, Chars):
-        return False
-    if isinstance(part, Anchor):
-        return True
-    if isinstance(part, Repetition):
-        return part.least == 0 or _may_be_empty(part.part)
+        least, most = _widths(part.part)
+        times = inf if part.most is None else float(part.most)  # a float product becomes infinite, not large
+        return part.least * least, most * times if most and times else 0
+    below = [_widths(each) for each in part.parts]
     if isinstance(part, Sequence):
-        return all(map(_may_be_empty, part.parts))
-    return any(map(_may_be_empty, part.parts))
+        return sum(least for least, _ in below), sum(most for _, most in below)
+    return min(least for least, _ in below), max(most for _, most in below)
 
 
 def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -25,54 +25,126 @@ _SPARE: Final[tuple[Any, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
 """Values tried where the keywords alone give none."""
 
 
-class _SearchBudget:
-    """The depth left of the search and its steps left: a short schema can have an endless number of values."""
-
-    __slots__ = ("depth", "left")
-
-    def __init__(self, depth: int, left: list[int]) -> None:
-        self.depth = depth
-        self.left = left
-
-    def deeper(self) -> _SearchBudget:
-        """One level further."""
-        return _SearchBudget(self.depth + 1, self.left)
-
-    def is_used_up(self, schema: Any) -> bool:
-        """Whether to stop; a schema with many definitions costs more steps."""
-        definitions = schema.get("$defs") if isinstance(schema, dict) else None
-        self.left[0] -= 1 + (len(definitions) // 10 if isinstance(definitions, dict) else 0)
-        return self.depth > _DEEPEST or self.left[0] < 0
-
-
 class NoSample(Exception):
     """No value was found that fits the schema."""
 
 
 def sample(schema: Any) -> Any:
     """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
-    for value in _candidates(schema, schema, _SearchBudget(0, [_MOST_LOOKS])):
-        if fits(schema, value):
-            return deep_copy(value)
-    raise NoSample("no value was found that fits the schema")
+    found = next(_Search(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
+    if found is _NOTHING:
+        raise NoSample("no value was found that fits the schema")
+    return deep_copy(found)
 
 
-def _candidates(schema: Any, root: Any, budget: _SearchBudget) -> Iterator[Any]:
-    """Values to try, the likeliest to fit first."""
-    if not isinstance(schema, dict):
-        yield from () if schema is False else (None,)
-        return
-    if budget.is_used_up(schema):
-        return
-    yield from _author_values(schema)
-    schema = _resolve(schema, root)
-    yield from _author_values(schema)
-    for keyword in ("oneOf", "anyOf"):
-        for option in schema.get(keyword) or ():
-            merged = _merge({k: v for k, v in schema.items() if k != keyword}, option)
-            yield from _candidates(merged, root, budget.deeper())
-    yield from _generate(schema, root, budget)
-    yield from _SPARE
+_NOTHING: Final = object()
+
+
+class _Search:
+    """The search for a value of `root`, at this depth and with `left` steps of the whole search: a short schema can
+    have an endless number of values."""
+
+    def __init__(self, root: Any, depth: int, left: list[int]) -> None:
+        self._root = root
+        self._depth = depth
+        self._left = left
+
+    def fitting(self) -> Iterator[Any]:
+        """The values found, the likeliest first."""
+        return (value for value in self._candidates(self._root) if fits(self._root, value))
+
+    def _inner(self, part: Any) -> _Search:
+        """The search for a part of a schema, as one of its own with the definitions of the root."""
+        own = part if isinstance(part, dict) else {} if part else {"not": {}}
+        kept = {
+            k: v
+            for k, v in self._root.items()
+            if k in ("$defs", "definitions", "components") and k not in own
+        }
+        return _Search({**own, **kept}, self._depth + 1, self._left)
+
+    def _is_used_up(self, schema: dict[str, Any]) -> bool:
+        """Whether to stop; a schema with many definitions costs more steps."""
+        definitions = schema.get("$defs")
+        self._left[0] -= 1 + (len(definitions) // 10 if isinstance(definitions, dict) else 0)
+        return self._left[0] < 0
+
+    def _candidates(self, schema: Any) -> Iterator[Any]:
+        """Values to try, the likeliest to fit first."""
+        if not isinstance(schema, dict):
+            yield from () if schema is False else (None,)
+            return
+        if self._depth > _DEEPEST or self._is_used_up(schema):
+            return
+        yield from _author_values(schema)
+        schema = _resolve(schema, self._root)
+        yield from _author_values(schema)
+        deeper = _Search(self._root, self._depth + 1, self._left)
+        for keyword in ("oneOf", "anyOf"):
+            for option in schema.get(keyword) or ():
+                merged = _merge({k: v for k, v in schema.items() if k != keyword}, option)
+                yield from deeper._candidates(merged)
+        yield from self._generate(schema)
+        yield from _SPARE
+
+    def _generate(self, schema: dict[str, Any]) -> Iterator[Any]:
+        declared = schema.get("type")
+        # Where a schema names no type, its keywords imply one.
+        implied = [kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)][:1]
+        kinds = declared if isinstance(declared, list) else [declared] if declared else implied
+        for kind in sorted(kinds, key=lambda kind: kind == "null"):
+            if kind == "object":
+                yield from self._object(schema)
+            elif kind == "array":
+                yield from self._array(schema)
+            elif kind == "string":
+                yield from _text(schema)
+            elif kind in ("integer", "number"):
+                yield from _number(schema, whole=kind == "integer")
+            elif kind == "boolean":
+                yield from (False, True)
+            elif kind == "null":
+                yield None
+
+    def _object(self, schema: dict[str, Any]) -> Iterator[Any]:
+        properties, required = schema.get("properties") or {}, schema.get("required") or []
+        additional = schema.get("additionalProperties", True)
+        names = list(dict.fromkeys(required))
+        wanted = schema.get("minProperties") or 0
+        names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
+        if wanted > _MOST_NODES:
+            return
+        names += [f"key{n}" for n in range(wanted - len(names))]
+        made = {}
+        for name in names:
+            made[name] = next(self._inner(properties.get(name, additional)).fitting(), _NOTHING)
+            if made[name] is _NOTHING:
+                return
+        if holds_at_most(made, _MOST_NODES):
+            yield made
+
+    def _array(self, schema: dict[str, Any]) -> Iterator[Any]:
+        fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
+        least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
+        made: list[Any] = []
+        for number in range(min(least, 1000)):
+            inner = self._inner(fixed[number] if number < len(fixed) else schema.get("contains", items))
+            found = inner._distinct(made) if schema.get("uniqueItems") else None
+            made.append(next(inner.fitting(), _NOTHING) if found is None else found)
+            if made[-1] is _NOTHING:
+                return
+        if holds_at_most(made, _MOST_NODES):
+            yield made
+
+    def _distinct(self, taken: list[Any]) -> Any:
+        """A value that fits and is not taken, None where none is found."""
+        first = self._root.get("minimum", 0)
+        numbers = range(first, first + len(taken) + 2) if isinstance(first, int) else ()
+        texts = (f"a{n}" for n in range(len(taken) + 2))
+        for value in (*self._candidates(self._root), *numbers, *texts):
+            if value not in taken and not self._is_used_up(self._root) and fits(self._root, value):
+                return value
+        return None
 
 
 def _author_values(schema: dict[str, Any]) -> Iterator[Any]:
@@ -120,99 +192,12 @@ def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
     return merged
 
 
-def _generate(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
-    declared = schema.get("type")
-    # Where a schema names no type, its keywords imply one.
-    implied = [kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)][:1]
-    kinds = declared if isinstance(declared, list) else [declared] if declared else implied
-    for kind in sorted(kinds, key=lambda kind: kind == "null"):
-        if kind == "object":
-            yield from _object(schema, root, budget)
-        elif kind == "array":
-            yield from _array(schema, root, budget)
-        elif kind == "string":
-            yield from _text(schema)
-        elif kind in ("integer", "number"):
-            yield from _number(schema, whole=kind == "integer")
-        elif kind == "boolean":
-            yield from (False, True)
-        elif kind == "null":
-            yield None
-
-
 _IMPLYING: Final = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
     "array": ("items", "prefixItems", "minItems", "contains"),
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-
-
-def _object(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
-    properties, required = schema.get("properties") or {}, schema.get("required") or []
-    additional = schema.get("additionalProperties", True)
-    names = list(dict.fromkeys(required))
-    wanted = schema.get("minProperties") or 0
-    names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
-    if wanted > _MOST_NODES:
-        return
-    names += [f"key{n}" for n in range(wanted - len(names))]
-    made = {}
-    for name in names:
-        found = _first(_with_defs(properties.get(name, additional), root), budget)
-        if found is _NOTHING:
-            return
-        made[name] = found
-    if holds_at_most(made, _MOST_NODES):
-        yield made
-
-
-def _array(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
-    fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
-    least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
-    made: list[Any] = []
-    for number in range(min(least, 1000)):
-        part = fixed[number] if number < len(fixed) else schema.get("contains", items)
-        found = _distinct(_with_defs(part, root), budget, made) if schema.get("uniqueItems") else None
-        if found is None:
-            found = _first(_with_defs(part, root), budget)
-        if found is _NOTHING:
-            return
-        made.append(found)
-    if holds_at_most(made, _MOST_NODES):
-        yield made
-
-
-_NOTHING: Final = object()
-
-
-def _first(schema: dict[str, Any], budget: _SearchBudget) -> Any:
-    """The first value that fits, `_NOTHING` where none does."""
-    for value in _candidates(schema, schema, budget.deeper()):
-        if fits(schema, value):
-            return value
-    return _NOTHING
-
-
-def _distinct(schema: dict[str, Any], budget: _SearchBudget, taken: list[Any]) -> Any:
-    """A value that fits and is not taken, None where none is found."""
-    numbers = schema.get("minimum", 0)
-    more = [numbers + n for n in range(len(taken) + 2)] if isinstance(numbers, int) else []
-    for value in (
-        *_candidates(schema, schema, budget.deeper()),
-        *more,
-        *(f"a{n}" for n in range(len(taken) + 2)),
-    ):
-        if value not in taken and not budget.is_used_up(schema) and fits(schema, value):
-            return value
-    return None
-
-
-def _with_defs(schema: Any, root: Any) -> dict[str, Any]:
-    """A part of a schema as one of its own, with the definitions of the root."""
-    own = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
-    kept = {k: v for k, v in root.items() if k in ("$defs", "definitions", "components") and k not in own}
-    return {**own, **kept}
 
 
 def _text(schema: dict[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -100,18 +100,13 @@ class StreamableHttp(McpTransport):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         if self.graceful and self._session_id and error is None:
-            await self._delete_session()
-        return await self._stack.__aexit__(kind, error, trace)
+            import anyio
 
-    async def _delete_session(self) -> None:
-        import anyio
-
-        # Not through the SDK, which waits for the answer without a limit.
-        with anyio.move_on_after(DELETE_SECONDS):
-            try:
+            # Not through the SDK, which waits for the answer without a limit. The session ends even if the server does
+            # not confirm it.
+            with anyio.move_on_after(DELETE_SECONDS), suppress(Exception):
                 await self._client.delete(self.url, headers={_SESSION_HEADER: self._session_id})
-            except Exception:  # the session ends whether or not the server confirms it
-                return
+        return await self._stack.__aexit__(kind, error, trace)
 
     async def _watch_request(self, request: Any) -> None:
         """Have the library record when the first byte of a call's request goes out."""

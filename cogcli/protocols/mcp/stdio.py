@@ -167,22 +167,19 @@ class Stdio(McpTransport):
         if not line.strip():
             return None
         message = read_frame(line)
-        if isinstance(message, McpFault):
-            return self._bad_line(line, message)
-        if exchange := self.traffic.of(getattr(message, "id", None)):
+        id = id_in(line) if isinstance(message, McpFault) else getattr(message, "id", None)
+        exchange = self.traffic.of(id)
+        if exchange:
             exchange.response_bytes = len(line)
-        return SessionMessage(message)
-
-    def _bad_line(self, line: bytes, fault: McpFault) -> SessionMessage | None:
-        """An error answer to the call whose id a malformed line holds; None without one, counted as noise."""
-        id = id_in(line)
+        if not isinstance(message, McpFault):
+            return SessionMessage(message)
         if id is None:
             self.traffic.noise += 1
             return None
-        if exchange := self.traffic.of(id):
-            exchange.response_bytes = len(line)
-            exchange.fault = fault
-        return error_message(id, INTERNAL, fault.text)
+        # The call whose id a malformed line holds gets an error as its answer.
+        if exchange:
+            exchange.fault = message
+        return error_message(id, INTERNAL, message.text)
 
     async def _drain(self) -> None:
         stderr = cast("asyncio.StreamReader", self._process.stderr)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import suggestion
 from cogcli.documents.loader import identity_of, with_position
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme, openapi_of
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.contract_finding import (
     SERVICE,
     ContractFinding,
@@ -130,15 +130,13 @@ def _security(binding: Binding, service: Service, operation: OpenApiOperation) -
         return
     wanted = " or ".join(" and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security)
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
-    yield ContractFinding("wire.security", "E", ("service",), message, _cure(lacking))
-
-
-def _cure(lacking: list[list[Scheme]]) -> str:
+    hint = "credentials in a query or a cookie, or of another kind, cannot be given"
     for each in lacking:
         if all(scheme.header for scheme in each):
             named = [scheme.header for scheme in each if scheme.header != "Authorization"]
-            return f"add header {named[0]} to the service" if named else "add auth_ref to the service"
-    return "credentials in a query or a cookie, or of another kind, cannot be given"
+            hint = f"add header {named[0]} to the service" if named else "add auth_ref to the service"
+            break
+    yield ContractFinding("wire.security", "E", ("service",), message, hint)
 
 
 def _parameters(

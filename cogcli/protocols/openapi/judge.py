@@ -212,7 +212,7 @@ def _request(
     if not exchange.whole:
         known = tuple(each for each in operation.parameters if each.place != "header")
         operation = operation._replace(parameters=known)
-    faults = parameter_faults(operation, seen, {k: unquote(v) for k, v in found[1].items()})
+    faults = parameter_faults(operation, seen, found[1])
     return Check(name, not faults, f"{asked}: {join_faults(faults)}" if faults else asked)
 
 

@@ -125,7 +125,13 @@ class OpenRpc:
     ) -> OutgoingRequest:
         params: Any = request.payload
         if method and method.by_position:
-            params = _positional(method, params)
+            names = [param.name for param in method.params]
+            unknown = params.keys() - set(names)
+            if unknown:
+                text = f"`{method.name}` has no parameter `{min(unknown)}`"
+                raise RequestMappingError("request.value", text, left=False)
+            last = max((number for number, name in enumerate(names) if name in params), default=-1)
+            params = [params.get(name) for name in names[: last + 1]]
         call = {"jsonrpc": "2.0", "method": request.operation, "params": params}
         if id is not None:
             call["id"] = id
@@ -164,17 +170,3 @@ def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         return (None, False) if document is None else (document.method(request.operation), document.batches)
     except DocumentFault as fault:
         raise document_failure(request.service, fault) from fault
-
-
-def _positional(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
-    """The parameters in the document's order up to the last one given, null for one left out before that.
-
-    Raises RequestMappingError `request.value` for one that the method lacks.
-    """
-    names = [param.name for param in method.params]
-    unknown = payload.keys() - set(names)
-    if unknown:
-        text = f"`{method.name}` has no parameter `{min(unknown)}`"
-        raise RequestMappingError("request.value", text, left=False)
-    last = max((number for number, name in enumerate(names) if name in payload), default=-1)
-    return [payload.get(name) for name in names[: last + 1]]

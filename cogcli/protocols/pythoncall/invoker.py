@@ -98,6 +98,7 @@ class PythonCall:
         self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
     ) -> dict[str, Any]:
         module_access.require_allowed(code)
+        from cogcli.protocols.pythoncall.worker_pool import WorkerPool
         from cogcli.protocols.pythoncall.worker_process import WorkerRequest
 
         payload = orjson.dumps(request.payload)
@@ -105,19 +106,13 @@ class PythonCall:
         worker_request = WorkerRequest(
             code, request.operation, payload, request.reply_cap, self._context.reads
         )
-        with self._pool().borrow(code, limits) as worker:
+        with self._lock:
+            self._workers = self._workers or WorkerPool(self._context.environ, self._context.max_workers)
+        with self._workers.borrow(code, limits) as worker:
             try:
                 return worker.call(worker_request, limits)
             finally:
                 printed.text = worker.printed
-
-    def _pool(self) -> WorkerPool:
-        from cogcli.protocols.pythoncall.worker_pool import WorkerPool
-
-        with self._lock:
-            if self._workers is None:
-                self._workers = WorkerPool(self._context.environ, self._context.max_workers)
-            return self._workers
 
 
 def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:

@@ -71,6 +71,8 @@ class Worker:
         self._killed = False
         self._ended = False
         self._calls = 0
+        self._entered = False
+        """Whether the function of the current call was entered."""
         channel, theirs = socket.socketpair()
         leash, self._leash = os.pipe()
         printed, out = os.pipe()
@@ -100,8 +102,51 @@ class Worker:
     def call(self, request: WorkerRequest, limits: CallLimits) -> dict[str, Any]:
         """The function's result. Raises RuntimeErrorBase as an invoker does; the worker may have been ended then."""
         self._calls += 1
+        self._entered = False
         with limits.cancel.on_cancel(self.kill):
-            return _Call(self, self._channel, request, limits, self._calls).result()
+            try:
+                return self._reply(request, limits.deadline)
+            except TimeoutError:
+                self.end()
+                raise CallTimeoutError("call.timeout", "no answer in time", left=self._entered) from None
+            except EOFError:
+                raise TransportError("call.transport", self.end(), left=self._entered) from None
+            except (ValueError, JsonRefused) as error:
+                self.end()
+                text = f"what the worker wrote is no answer: {error}"[:_MAX_TEXT]
+                raise TransportError("call.transport", text, left=self._entered) from error
+
+    def _reply(self, request: WorkerRequest, deadline: float) -> dict[str, Any]:
+        """The reply to the current call. Raises the error that the worker reports, and those of a broken answer."""
+        code, reads = request.code, request.reads
+        head = {
+            "n": self._calls,
+            "service": code.service_id,
+            "module": code.module,
+            "root": code.root,
+            "operation": request.operation,
+            "seconds": max(0.0, deadline - time.monotonic()),
+            "cap": request.cap,
+            "reads": [reads.folder, sorted(reads.named)] if reads else None,
+        }
+        self._channel.queue(to_frame(orjson.dumps(head)) + to_frame(request.payload))
+        answer = self._next_answer(deadline)
+        if answer.get("entered") is True:
+            self._entered = True
+            answer = self._next_answer(deadline)
+        if not self._entered or answer.get("reply") is not True:
+            raise _error_of(answer.get("error"), self._entered)
+        data = self._channel.read_frame(request.cap, deadline)
+        body = loads(data, max_bytes=request.cap, max_nodes=len(data) + 1)
+        if type(body) is not dict:
+            raise ValueError("the reply is no object")
+        return body
+
+    def _next_answer(self, deadline: float) -> dict[str, Any]:
+        answer = loads(self._channel.read_frame(_MAX_HEAD, deadline))
+        if type(answer) is not dict or answer.get("n") != self._calls:
+            raise ValueError("it belongs to no call")
+        return answer
 
     @property
     def printed(self) -> str:
@@ -134,65 +179,6 @@ class Worker:
     @property
     def _name(self) -> str:
         return f"the worker of service `{self.code.service_id}`"
-
-
-class _Call:
-    """One call of a worker. `_left`: whether the function was entered."""
-
-    def __init__(
-        self, worker: Worker, channel: Channel, request: WorkerRequest, limits: CallLimits, number: int
-    ) -> None:
-        self._worker = worker
-        self._channel = channel
-        self._request = request
-        self._deadline = limits.deadline
-        self._number = number
-        self._left = False
-
-    def result(self) -> dict[str, Any]:
-        """The reply. Raises the error that the worker reports, or that of its end or timeout."""
-        try:
-            head = orjson.dumps(self._request_payload())
-            self._channel.queue(to_frame(head) + to_frame(self._request.payload))
-            answer = self._next_answer()
-            if answer.get("entered") is True:
-                self._left = True
-                answer = self._next_answer()
-            if self._left and answer.get("reply") is True:
-                data = self._channel.read_frame(self._request.cap, self._deadline)
-                body = loads(data, max_bytes=self._request.cap, max_nodes=len(data) + 1)
-                if type(body) is not dict:
-                    raise ValueError("the reply is no object")
-                return body
-            raise _error_of(answer.get("error"), self._left)
-        except TimeoutError:
-            self._worker.end()
-            raise CallTimeoutError("call.timeout", "no answer in time", left=self._left) from None
-        except EOFError:
-            raise TransportError("call.transport", self._worker.end(), left=self._left) from None
-        except (ValueError, JsonRefused) as error:
-            self._worker.end()
-            text = f"what the worker wrote is no answer: {error}"[:_MAX_TEXT]
-            raise TransportError("call.transport", text, left=self._left) from error
-
-    def _request_payload(self) -> dict[str, Any]:
-        code, reads = self._request.code, self._request.reads
-        return {
-            "n": self._number,
-            "service": code.service_id,
-            "module": code.module,
-            "root": code.root,
-            "operation": self._request.operation,
-            "seconds": max(0.0, self._deadline - time.monotonic()),
-            "cap": self._request.cap,
-            "reads": [reads.folder, sorted(reads.named)] if reads else None,
-        }
-
-    def _next_answer(self) -> dict[str, Any]:
-        answer = loads(self._channel.read_frame(_MAX_HEAD, self._deadline))
-        if type(answer) is not dict or answer.get("n") != self._number:
-            raise ValueError("it belongs to no call")
-        return answer
 
 
 def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

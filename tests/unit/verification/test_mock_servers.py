@@ -12,8 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 from ruamel.yaml import YAML
 
-from cogcli.protocols.http.observed import Answering, Reply, json_reply
+from cogcli.documents.openapi import OpenApiDocument
+from cogcli.protocols.exchange import exchange_from_mock
+from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
 from cogcli.protocols.openapi.document import DocumentMock
+from cogcli.protocols.openapi.judge import judge_exchange
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.scenario import CannedReply
@@ -68,6 +71,27 @@ def test_the_example_of_the_document_is_answered(notes: Loopback) -> None:
 def test_without_an_example_the_smallest_value_is_answered(notes: Loopback) -> None:
     got = ask(notes, "POST", "/api/notes", {"text": "x"})
     assert (got.status, got.json) == (201, {"id": "n-1", "text": "The harbour opens at six."})
+
+
+@pytest.mark.parametrize(
+    ("sent", "pattern"), [("%2525", "^%25$"), ("%25", "^%$"), ("a%2Fb", "^a/b$"), ("%252F", "^%2F$")]
+)
+def test_a_path_value_is_decoded_once_by_the_mock_and_by_the_judge(sent: str, pattern: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    parameter = {"name": "id", "in": "path", "required": True, "schema": schema}
+    operation = {
+        "operationId": "get",
+        "parameters": [parameter],
+        "responses": {"204": {"description": "done"}},
+    }
+    info = {"title": "t", "version": "1"}
+    value = {"openapi": "3.1.0", "info": info, "paths": {"/things/{id}": {"get": operation}}}
+    seen = Seen("GET", f"/things/{sent}", "", {}, b"")
+    reply = DocumentMock(value)(seen)
+    assert reply.status == 204
+    document = OpenApiDocument(value)
+    checks = judge_exchange(exchange_from_mock(seen, reply), document, document.operation("get", None), "")
+    assert [check for check in checks if not check.passed] == []
 
 
 def test_text_and_nothing_are_answered_too(notes: Loopback) -> None:
