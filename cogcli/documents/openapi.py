@@ -184,9 +184,7 @@ class OpenApiDocument:
             for parameter in self._parameters(holder.get("parameters"), (*where, "parameters"))
         }
         return OpenApiOperation(
-            entry.id,
-            entry.method,
-            entry.path,
+            *entry,
             tuple(parameters.values()),
             self._body(own.get("requestBody"), (*at, "requestBody")),
             self._responses(own.get("responses"), (*at, "responses")),
@@ -271,9 +269,8 @@ class OpenApiDocument:
             raise DocumentFault("wire.document", message, suggestion(name, schemes), pointer=at)
         raw, _ = resolve(self._value, schemes[name], at)
         kind = raw.get("type")
-        if kind in ("oauth2", "openIdConnect"):
-            return Scheme(name, "Authorization")
-        if kind == "http" and str(raw.get("scheme")).lower() in ("bearer", "basic"):
+        is_http = kind == "http" and str(raw.get("scheme")).lower() in ("bearer", "basic")
+        if is_http or kind in ("oauth2", "openIdConnect"):
             return Scheme(name, "Authorization")
         if kind == "apiKey" and raw.get("in") == "header" and isinstance(raw.get("name"), str):
             return Scheme(name, raw["name"])

@@ -65,22 +65,19 @@ def _request(key: str, value: Given, taken: Taken, wire: OperationContract) -> I
         yield ContractFinding("wire.optional", "W", path, message, hint)
     if taken.schema is None:
         return
+    subject = f"`{value.source}` " if value.source else ""
     if wire.reply is None:
         # What Python's annotations say is not enforced, only what contradicts them is told.
         if disjoint(taken.schema, value.schema):
             said = (
                 f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
             )
-            yield ContractFinding("wire.type", "E", path, f"`{key}`: {_source(value)}{said}")
+            yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{said}")
         return
     compare = misfit_as_text if taken.as_text else misfit
     found = compare(taken.schema, value.schema, who="the service")
     if found:
-        yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {_source(value)}{found.said}")
-
-
-def _source(value: Given) -> str:
-    return f"`{value.source}` " if value.source else ""
+        yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {subject}{found.said}")
 
 
 def _response(

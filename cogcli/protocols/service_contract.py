@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
 from cogcli.core.files import FileRefused, read_regular
@@ -133,14 +133,12 @@ class _ContractChecks:
             found = list(judge())
             cache.keep(_KIND, key, Compiled({}, [[*finding] for finding in found]))
             return found
-        return map(_finding, kept.warnings)
+        from cogcli.protocols.contract_finding import ContractFinding
 
-
-def _finding(kept: list[Any]) -> ContractFinding:
-    from cogcli.protocols.contract_finding import ContractFinding
-
-    code, severity, path, *rest = kept
-    return ContractFinding(code, severity, tuple(path), *rest)
+        return [
+            ContractFinding(code, severity, tuple(path), *rest)
+            for code, severity, path, *rest in kept.warnings
+        ]
 
 
 def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.problems import KeyPath
+from cogcli.schema.normalizer import reference_faults
 from cogcli.schema.patterns import refusal
-from cogcli.schema.references import reference_faults
 from cogcli.schema.validator import invalid
 from cogcli.schema.visitor import subschemas
 

@@ -28,13 +28,10 @@ def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[s
     if "{" in below or any(unquote(segment) in _DOTS for segment in below.split("/")):
         raise unfit(f"`{path}` does not stay below the service's address")
     whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
-    query_text = "&".join(filter(None, (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query))))
+    # The values of `query` are encoded already: a comma between two of them stays a comma.
+    pairs = [f"{quote(name, safe='')}={value}" for name, value in query]
+    query_text = "&".join(filter(None, (quote(parts.query, safe=f"{_KEPT}?"), *pairs)))
     return f"{parts.scheme}://{parts.netloc}{whole}{f'?{query_text}' if query_text else ''}"
-
-
-def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
-    """The query string. Names are encoded here, values must be already: a comma between two values stays a comma."""
-    return "&".join(f"{quote(name, safe='')}={value}" for name, value in pairs)
 
 
 def path_value(value: Any, name: str) -> str:

@@ -29,10 +29,10 @@ def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], Non
         async for chunk in chunks:
             for event in events.feed(chunk):
                 yield await _filter(event, accept)
-            if events.pending > MAX_FRAME:
+            if len(events.rest) > MAX_FRAME:
                 too_long()
                 raise ResponseMappingError("response.size", "an event is too long")
-        yield await _filter(events.rest(), accept)
+        yield await _filter(bytes(events.rest), accept)
 
     pass_body(response, filtered)
     response.headers["content-type"] = "text/event-stream"
@@ -59,13 +59,9 @@ class _Events:
     """Splits a stream of bytes into events."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self.rest = bytearray()
+        """The bytes after the last blank line."""
         self._after_cr = False
-
-    @property
-    def pending(self) -> int:
-        """The number of bytes of the event that has not ended."""
-        return len(self._buffer)
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The events completed by these bytes, with LF as line end."""
@@ -73,13 +69,9 @@ class _Events:
             chunk = chunk[1:]  # the rest of a CR LF
         if chunk:
             self._after_cr = chunk[-1:] == b"\r"
-        searched = max(len(self._buffer) - 1, 0)
-        self._buffer += chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        while (end := self._buffer.find(b"\n\n", searched)) >= 0:
-            yield bytes(self._buffer[:end])
-            del self._buffer[: end + 2]
+        searched = max(len(self.rest) - 1, 0)
+        self.rest += chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        while (end := self.rest.find(b"\n\n", searched)) >= 0:
+            yield bytes(self.rest[:end])
+            del self.rest[: end + 2]
             searched = 0
-
-    def rest(self) -> bytes:
-        """The bytes after the last blank line."""
-        return bytes(self._buffer)

@@ -18,20 +18,7 @@ from typing import Any
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 FILE = sys.argv[2] if len(sys.argv) > 2 else ""
-TOOLS = (
-    "echo",
-    "fails",
-    "refuses",
-    "nan",
-    "twice",
-    "huge",
-    "noisy",
-    "hangs",
-    "dies",
-    "breeds",
-    "meta",
-    "forgets",
-)
+TOOLS = "echo fails refuses nan twice huge noisy hangs dies breeds meta forgets".split()
 
 
 def raw(data: bytes) -> None:

@@ -246,10 +246,8 @@ async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        tools += [
-            _definition(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
-            for tool in page.tools
-        ]
+        whole = (tool.model_dump(by_alias=True, mode="json", exclude_unset=True) for tool in page.tools)
+        tools += [{name: tool[name] for name in MEMBERS if tool.get(name) is not None} for tool in whole]
         if len(tools) > MAX_TOOLS:
             raise _too_many(f"more than {MAX_TOOLS:,} tools")
         cursor = page.next_cursor
@@ -259,10 +257,6 @@ async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
             raise ServerFaultError("call.server-error", "tools/list gives the same page again", left=False)
         cursors.add(cursor)
     raise _too_many(f"more than {MAX_PAGES} pages")
-
-
-def _definition(tool: dict[str, Any]) -> dict[str, Any]:
-    return {name: tool[name] for name in MEMBERS if tool.get(name) is not None}
 
 
 def _too_many(what: str) -> ResponseMappingError:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import Severity, suggestion
 from cogcli.documents.loader import identity_of, with_position
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.contract_finding import (
@@ -206,17 +206,12 @@ def object_findings(
         if own is not None:
             deprecated = isinstance(own, dict) and own.get("deprecated") is True
             taken[key] = Taken(f"{prefix}{name}", name in inside.required, own, deprecated)
-        elif inside.closed and inside.plain:
-            yield _unknown(code, "E", key, f"{title} takes no `{prefix}{name}`", name, inside.properties)
-        elif inside.properties and inside.plain:
-            yield _unknown(code, "W", key, f"{title} does not name `{prefix}{name}`", name, inside.properties)
-
-
-def _unknown(
-    code: str, severity: Any, key: str, message: str, name: str, known: dict[str, Any]
-) -> ContractFinding:
-    hint = suggestion(name, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
-    return ContractFinding(code, severity, ("request", key), message, hint, key=True)
+        elif inside.plain and (inside.closed or inside.properties):
+            known = list(inside.properties)
+            hint = suggestion(name, known) or f"it takes {', '.join(known[:6]) or 'nothing'}"
+            message = f"{title} {'takes no' if inside.closed else 'does not name'} `{prefix}{name}`"
+            severity: Severity = "E" if inside.closed else "W"
+            yield ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
 def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:

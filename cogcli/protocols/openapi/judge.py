@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Parameter, openapi_of
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.http.observed import Seen
 from cogcli.schema.validator import errors
@@ -51,10 +51,13 @@ def parameter_faults(
 ) -> list[RequestFault]:
     """The faults of path, query and headers, including undeclared query names."""
     query = parse_qs(seen.query, keep_blank_values=True)
+    paths = {name: [value] for name, value in path_values.items()}
+    headers = {name: [value] for name, value in seen.headers.items()}
     faults: list[RequestFault] = []
     for parameter in operation.parameters:
         pointer = f"/{parameter.place}/{parameter.name}"
-        texts = _sent_texts(parameter, seen, path_values, query)
+        sent = {"path": paths, "query": query}.get(parameter.place)
+        texts = headers.get(parameter.name.lower()) if sent is None else sent.get(parameter.name)
         if texts is None:
             if parameter.required:
                 faults.append(RequestFault(pointer, "required, not sent"))
@@ -79,18 +82,6 @@ def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
     except JsonRefused as refused:
         return [RequestFault("/body", str(refused))]
     return breaches("/body", operation.body.schema, value)
-
-
-def _sent_texts(
-    parameter: Parameter, seen: Seen, path_values: dict[str, str], query: dict[str, list[str]]
-) -> list[str] | None:
-    """The texts of a parameter as sent, None if it was not sent."""
-    if parameter.place == "path":
-        return [path_values[parameter.name]] if parameter.name in path_values else None
-    if parameter.place == "query":
-        return query.get(parameter.name)
-    value = seen.headers.get(parameter.name.lower())
-    return None if value is None else [value]
 
 
 def _value(schema: Any, texts: list[str], explode: bool) -> Any:

@@ -69,10 +69,6 @@ class _Group:
         self.closed = False
         self.cancel = Cancellation()
 
-    def add(self, member: BatchMember) -> None:
-        self.members.append(member)
-        self.size += member.size
-
     def give_up(self, member: BatchMember) -> None:
         """Mark one call as given up; once every call of a closed group is, its exchange is cancelled."""
         member.given_up = True
@@ -120,7 +116,8 @@ class Batcher:
                 group = None
             if group is None:
                 group = self._open[key] = _Group()
-            group.add(own)
+            group.members.append(own)
+            group.size += own.size
         place.settle()
         return group
 
@@ -218,7 +215,19 @@ def outcomes_of_failure(calls: list[RpcCall], error: RuntimeErrorBase) -> list[R
     """The outcome of each call where the exchange failed, in order."""
     if isinstance(error, ResponseMappingError):
         return [SINGLY] * len(calls)  # too large, or not to be decoded: one by one they may fit
-    return [RpcOutcome(error=_with_record(_copy_of(error), call, len(calls), error.record)) for call in calls]
+    outcomes = []
+    for call in calls:
+        own = _copy_of(error)
+        if error.record is not None:
+            request: Any = error.record.get("request") or {}
+            own.record = {
+                **error.record,
+                "request": {**request, "body": call.outgoing.value},
+                "request_bytes": len(call.outgoing.body),
+                "batch": {"calls": len(calls), "request_bytes": error.record.get("request_bytes")},
+            }
+        outcomes.append(RpcOutcome(error=own))
+    return outcomes
 
 
 def _outcome(call: RpcCall, answers: list[dict[str, Any]], meta: CallMeta, secrets: Secrets) -> RpcOutcome:
@@ -252,18 +261,6 @@ def _records_per_call(
         )
         for call in calls
     ]
-
-
-def _with_record(
-    error: RuntimeErrorBase, call: RpcCall, count: int, record: dict[str, object] | None
-) -> RuntimeErrorBase:
-    """The error with the record of one call: its own request and `batch`."""
-    if record is not None:
-        request: Any = record.get("request") or {}
-        own = {**request, "body": call.outgoing.value}
-        error.record = {**record, "request": own, "request_bytes": len(call.outgoing.body)}
-        error.record["batch"] = {"calls": count, "request_bytes": record.get("request_bytes")}
-    return error
 
 
 def _copy_of(error: RuntimeErrorBase) -> RuntimeErrorBase:
