@@ -44,14 +44,11 @@ class Sources:
             text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
         else:
             text = _line_of(os.path.join(self._base, file), number)
-        if (
-            text is not None
-            and file.endswith(".toml")
-            and "=" not in text
-            and not text.lstrip().startswith("[")
-        ):
+        if text is None:
+            return None
+        if file.endswith(".toml") and "=" not in text and not text.lstrip().startswith("["):
             return None  # within a text of several lines, of which another line has the key
-        return None if text is None else hide_secrets(text)
+        return hide_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
         """The column after the token at a place; 0 where it is not known."""
@@ -88,18 +85,16 @@ def frame(
     number = str(line)
     gutter = " " * max(2, len(number))
     shown, before, marked = _window(text, column, width)
+    marks = f"{'^' * marked} {visible(said)}".rstrip()
+    if width is not None:
+        marks = truncate(marks, max(marked, width - 6 - before))
     return [
         head,
         [(f"{gutter} |", "dim")],
         [(f"{number:>{len(gutter)}} | ", "dim"), (shown, "")],
-        [(f"{gutter} | ", "dim"), (" " * before, ""), (_marks(marked, said, before, width), "red")],
+        [(f"{gutter} | ", "dim"), (" " * before, ""), (marks, "red")],
         [(f"{gutter} |", "dim")],
     ]
-
-
-def _marks(marked: int, said: str, before: int, width: int | None) -> str:
-    text = f"{'^' * marked} {visible(said)}".rstrip()
-    return text if width is None else truncate(text, max(marked, width - 6 - before))
 
 
 def _line_of(path: str, line: int) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import NO, CogcliError
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
@@ -92,14 +92,18 @@ class CommandContext:
         if not self.screen.quiet:
             self.screen.notify(f"{text}\n")
 
-    def fail(self, finding: dict[str, Any], hint: str = "") -> None:
-        """Make a finding (code, message, places) the error of the command: the work was done, its answer is no."""
+    def fail(self, finding: dict[str, Any], hint: str = "") -> int:
+        """Make a finding (code, message, places) the error of the command: the work was done, its answer is no.
+
+        Returns that exit code.
+        """
         self.error = {
             **finding,
             "retryable": False,
             "hint": hint or finding.get("hint", ""),
             "next": [f"cogcli explain {finding['code']}"],
         }
+        return NO
 
     def warn_of_shared_runs(self) -> None:
         """Warn where other users may write to the runs directory."""

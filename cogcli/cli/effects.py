@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_step_word
+from cogcli.cli.options import wrong_flag, wrong_value
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
@@ -22,9 +23,9 @@ def parse_effects(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         step, word = parse_step_word(text, "--effects", tuple(EFFECT_CHOICES))
         if step is None:
-            raise UsageError("usage.value", f"`--effects {text}` names no step", expected="STEP=WORD")
+            raise wrong_value(f"`--effects {text}` names no step", expected="STEP=WORD")
         if choices.setdefault(step, word) != word:
-            raise UsageError("usage.flag", f"`--effects {step}` is given twice", hint="keep one of them")
+            raise wrong_flag(f"`--effects {step}` is given twice", "keep one of them")
     return choices
 
 
@@ -76,14 +77,12 @@ def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion)
 
 
 def _missing_choices(context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]) -> UsageError:
-    named = [
-        f"{question.step} ({question.effects[0].capability}, {question.state})"
-        for question in questions[:_MOST_NAMED]
-    ]
+    first = questions[:_MOST_NAMED]
+    named = [f"{question.step} ({question.effects[0].capability}, {question.state})" for question in first]
     more = f" and {len(questions) - _MOST_NAMED} more" if len(questions) > _MOST_NAMED else ""
     later = sorted(set(reuse.effects.repeated_in.values()))
     made = f"; {', '.join(later[:_MOST_NAMED])} was told to make them again already" if later else ""
-    words = "; ".join(f"{question.step}={'|'.join(question.choices)}" for question in questions[:_MOST_NAMED])
+    words = "; ".join(f"{question.step}={'|'.join(question.choices)}" for question in first)
     return UsageError(
         "rerun.effects",
         f"effects of `{reuse.episode_id}` would happen again: {', '.join(named)}{more}{made}",
@@ -100,10 +99,7 @@ def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[
     found = []
     for wanted in EFFECT_CHOICES:
         words = [wanted if wanted in question.choices else "fail" for question in questions]
-        flags = [
-            part
-            for question, word in zip(questions, words, strict=True)
-            for part in ("--effects", f"{question.step}={word}")
-        ]
+        pairs = (f"{question.step}={word}" for question, word in zip(questions, words, strict=True))
+        flags = [part for pair in pairs for part in ("--effects", pair)]
         found.append(join(["cogcli", *context.call.argv, *flags]))
     return list(dict.fromkeys(found))

@@ -101,23 +101,23 @@ def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield _row("from", f"{body['layer']}  {body['file']}")
     yield from _hidden_lines(body["shadows"])
     yield [("rules", "bold")]
-    yield from _rules(body["considered"])
+    considered = {row["rule"]: row for row in body["considered"]}
+    size = max([0, *(cells(row["binding_id"]) for row in considered.values() if row["binding_id"])])
+    for rule in RULES:
+        row = considered.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
+        text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
+        yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
     yield [("bindings", "bold")]
     yield from _bindings(body["bindings"])
 
 
 def _head(body: dict[str, Any]) -> StyledLine:
     """The capability and what is called for it."""
+    line: StyledLine = [(visible(body["capability_id"]), "bold"), (" → ", "dim")]
     chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
     if not chosen:
-        return [(visible(body["capability_id"]), "bold"), (" → ", "dim"), ("nothing", "red")]
-    source = body["selection_source"]
-    return [
-        (visible(body["capability_id"]), "bold"),
-        (" → ", "dim"),
-        (visible(chosen[0]), "green"),
-        (f"  by rule `{source}`", ""),
-    ]
+        return [*line, ("nothing", "red")]
+    return [*line, (visible(chosen[0]), "green"), (f"  by rule `{body['selection_source']}`", "")]
 
 
 def _row(name: str, text: str) -> StyledLine:
@@ -127,15 +127,6 @@ def _row(name: str, text: str) -> StyledLine:
 def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
     for shadow in shadows:
         yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
-
-
-def _rules(considered: list[dict[str, Any]]) -> Iterator[StyledLine]:
-    asked = {row["rule"]: row for row in considered}
-    size = max([0, *(cells(row["binding_id"]) for row in considered if row["binding_id"])])
-    for rule in RULES:
-        row = asked.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
-        text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
-        yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
 
 
 def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:

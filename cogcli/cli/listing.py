@@ -84,32 +84,33 @@ def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: list[in
 
 
 def _on_terminal(column: Column, value: Any) -> str:
-    return column.shown(value) if column.shown and value is not None else _plain(value)
+    return column.shown(value) if column.shown and value is not None else plain(value)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A value in one line; nothing for None."""
     if isinstance(value, str):
         return value
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
+    if isinstance(value, list | tuple):
+        return ", ".join(map(plain, value))
     if isinstance(value, dict):
-        return ", ".join(f"{key}={_plain(item)}" for key, item in value.items())
+        return ", ".join(f"{key}={plain(item)}" for key, item in value.items())
     return str(value)
 
 
 def _tsv(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
     lines = [[column.key for column in columns]] if header else []
-    lines += [[_plain(row.get(c.key)).translate(_TSV) for c in columns] for row in rows]
+    lines += [[plain(row.get(c.key)).translate(_TSV) for c in columns] for row in rows]
     return "".join("\t".join(visible(cell) for cell in line) + "\n" for line in lines)
 
 
 def _csv(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
     lines = [[column.key for column in columns]]
-    lines += [[_inert(_plain(row.get(column.key))) for column in columns] for row in rows]
+    lines += [[_inert(plain(row.get(column.key))) for column in columns] for row in rows]
     return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
 
 
@@ -125,7 +126,7 @@ def _quoted(text: str) -> str:
 
 def _markdown(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
     lines = [[column.heading for column in columns], ["---"] * len(columns)]
-    lines += [[visible(_plain(row.get(c.key))).replace("|", "\\|") for c in columns] for row in rows]
+    lines += [[visible(plain(row.get(c.key))).replace("|", "\\|") for c in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -99,11 +99,8 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
     if screen.json:
         from cogcli.cli.envelope import envelope
 
-        _write_envelope(
-            screen,
-            code,
-            envelope(name, code, error=context.error, warnings=context.warnings, own=context.own),
-        )
+        text = envelope(name, code, error=context.error, warnings=context.warnings, own=context.own)
+        _write_envelope(screen, code, text)
     return code
 
 
@@ -113,11 +110,8 @@ def _resource_error(error: BaseException) -> CogcliError | None:
 
     if not threads.is_lacking(error):
         return None
-    return EnvironmentRefusal(
-        "env.threads",
-        "the system gave no thread",
-        hint="end other programs of yours, or allow more processes (ulimit -u)",
-    )
+    hint = "end other programs of yours, or allow more processes (ulimit -u)"
+    return EnvironmentRefusal("env.threads", "the system gave no thread", hint=hint)
 
 
 def _change_directory(directory: str | None) -> None:
@@ -135,9 +129,8 @@ def _require_registries(roots: list[str]) -> None:
     for root in roots:
         if not os.path.isdir(root):
             what = "is not a directory" if os.path.lexists(root) else "does not exist"
-            raise UsageError(
-                "registry.missing", f"registry `{root}` {what}", hint="give a directory that holds specs"
-            )
+            hint = "give a directory that holds specs"
+            raise UsageError("registry.missing", f"registry `{root}` {what}", hint=hint)
 
 
 def _write_envelope(screen: Screen, code: int, text: str) -> None:

@@ -58,6 +58,16 @@ def text(
     return info
 
 
+def wrong_flag(message: str, hint: str = "") -> UsageError:
+    """The error for a flag that does not fit its command or the other flags."""
+    return UsageError("usage.flag", message, hint=hint)
+
+
+def wrong_value(message: str, hint: str = "", expected: str = "") -> UsageError:
+    """The error for a value that its flag or argument does not take."""
+    return UsageError("usage.value", message, hint=hint, expected=expected)
+
+
 def choice(
     name: str,
     metavar: str,
@@ -72,9 +82,7 @@ def choice(
     def parse(raw: str) -> str:
         if raw not in words:
             expected = f"expected one of {', '.join(words)}"
-            raise UsageError(
-                "usage.value", f"`{name}`: found `{raw}`, {expected}", hint=suggestion(raw, words)
-            )
+            raise wrong_value(f"`{name}`: found `{raw}`, {expected}", suggestion(raw, words))
         return raw
 
     return text(name, metavar, help or ", ".join(words), panel, default=default, completes=words, parse=parse)
@@ -122,7 +130,7 @@ def _number(
         with suppress(ValueError):
             if fits(value := read(raw)):
                 return value
-    raise UsageError("usage.value", f"`{name}`: found `{raw[:40]}`, expected {expected}")
+    raise wrong_value(f"`{name}`: found `{raw[:40]}`, expected {expected}")
 
 
 class Flags:

@@ -42,13 +42,8 @@ class Display:
 def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
     """The display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and `-v`."""
     if word == "auto":
-        word = (
-            "none"
-            if screen.quiet
-            else "live"
-            if screen.err.tty and not screen.ci and not verbose
-            else "lines"
-        )
+        live = screen.err.tty and not screen.ci and not verbose
+        word = "none" if screen.quiet else "live" if live else "lines"
     if word == "live" and screen.err.tty:
         return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
     return {"lines": EventStream, "json": JsonLines, "none": Display}.get(word, EventStream)(screen)

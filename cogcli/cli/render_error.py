@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
+from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, named_rows
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _SECRETIVE = ("secret.literal", "service.url")
 """Problems about what must not stand in a file: only their place is shown."""
-_WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "warning")}
 
 _LOOK = {
     "skill.not-found": "cogcli skills ls",
@@ -71,10 +71,8 @@ def problem_lines(
     sources: Sources | None = None,
 ) -> list[StyledLine]:  # fmt: skip
     """A problem of a check: severity, code, sentence, framed place, help."""
-    word, style = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity]
-    lines: list[StyledLine] = [
-        [(f"{word}[{problem.code}]", style), (f": {visible(problem.message)}", "bold")]
-    ]
+    word = severity_word(problem, as_error=as_error)
+    lines: list[StyledLine] = [[(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
         from cogcli.cli.code_frame import frame
@@ -124,14 +122,8 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
 def redirect_command(command: str, again: str) -> str:
     """The command with the flags `again` added, where it reads episodes or specs."""
     tool, _, rest = command.partition(" ")
-    if (
-        tool != "cogcli"
-        or rest.startswith(("help", "explain"))
-        or rest.endswith("--help")
-        or again in command
-    ):
-        return command
-    return f"{command}{again}"
+    is_text = rest.startswith(("help", "explain")) or rest.endswith("--help")
+    return command if tool != "cogcli" or is_text or again in command else f"{command}{again}"
 
 
 def _corrected(error: CogcliError, argv: list[str]) -> str:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from cogcli.app.checks.reports import RENDERERS
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.cli.options import wrong_value
+from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import write_atomic
 from cogcli.core.problems import suggestion
 from cogcli.report.check_report import CheckReport, markdown
@@ -53,7 +54,9 @@ class RequestedReports(NamedTuple):
         if any(file.kind == GITHUB for file in self.files):
             context.screen.notify(_render(context, GITHUB, report_of, code))
         if GITHUB in self.kinds and (summary := context.environ.get("GITHUB_STEP_SUMMARY")):
-            _append_summary(summary, report_of(), most)
+            # One that cannot be written is no error of the check.
+            with suppress(OSError), open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(markdown(report_of(), limit=most))
 
 
 def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int) -> str:
@@ -61,7 +64,6 @@ def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckRep
         return envelope(
             context.call.command, code, error=context.error, warnings=context.warnings, own=dict(context.own)
         )
-
     return RENDERERS[kind](report_of())
 
 
@@ -74,12 +76,6 @@ def _write_file(path: str, text: str) -> None:
         raise EnvironmentRefusal("env.disk", message, hint=hint) from error
 
 
-def _append_summary(path: str, report: CheckReport, most: int | None) -> None:
-    """Append a table to a file. One that cannot be written is no error of the check."""
-    with suppress(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(markdown(report, limit=most))
-
-
 def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:
     """The reports of `--report` flags. Raises UsageError for an unknown kind or a PATH that cannot be written."""
     kinds = tuple(kind for kind in dict.fromkeys((*KINDS, *RENDERERS)) if kind not in without)
@@ -87,7 +83,7 @@ def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> Requ
     paths = [os.path.abspath(report.path) for report in reports if report.path]
     for path in paths:
         if paths.count(path) > 1:
-            raise UsageError("usage.value", f"`--report`: two reports to `{path}`", hint="name another file")
+            raise wrong_value(f"`--report`: two reports to `{path}`", "name another file")
     return RequestedReports(reports, kinds)
 
 
@@ -95,12 +91,12 @@ def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
     kind, colon, path = value.partition(":")
     if kind not in kinds:
         message = f"`--report`: found kind `{kind[:40]}`, expected one of {', '.join(kinds)}"
-        raise UsageError("usage.value", message, hint=suggestion(kind, list(kinds)))
+        raise wrong_value(message, suggestion(kind, list(kinds)))
     if kind == GITHUB and not colon:
         return ReportFile(kind, "")
     if kind == GITHUB or not path:
         expected = "github, without a path" if kind == GITHUB else f"{kind}:PATH"
-        raise UsageError("usage.value", f"`--report`: found `{value[:80]}`, expected {expected}")
+        raise wrong_value(f"`--report`: found `{value[:80]}`, expected {expected}")
     _require_writable(path)
     return ReportFile(kind, path)
 
@@ -115,6 +111,4 @@ def _require_writable(path: str) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = f"directory `{folder}` cannot be written"
     if reason:
-        raise UsageError(
-            "usage.value", f"`--report`: `{path}`: {reason}", hint="name a file that can be written"
-        )
+        raise wrong_value(f"`--report`: `{path}`: {reason}", "name a file that can be written")

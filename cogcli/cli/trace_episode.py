@@ -12,6 +12,7 @@ from typing import Any
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.cli.context import CommandContext
+from cogcli.cli.options import wrong_flag, wrong_value
 from cogcli.cli.render_error import next_lines
 from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
 from cogcli.cli.streams import OutputStream
@@ -35,19 +36,15 @@ def find_episode(context: CommandContext, name: str | None, trace_id: str | None
     if name is None:
         rows = episodes.store_of(context.settings).by_trace(trace_id)
         if not rows:
-            raise UsageError(
-                "episode.unknown", f"no episode has trace id `{trace_id[:130]}`", next=("cogcli ls",)
-            )
+            what = f"no episode has trace id `{trace_id[:130]}`"
+            raise UsageError("episode.unknown", what, next=("cogcli ls",))
         shared = f"{len(rows)} episodes share trace {trace_id}; this is the newest"
         return rows[0].directory, shared if len(rows) > 1 else ""
     directory = episodes.find(context.settings, name)
     own = read_row(directory).trace_id
     if own != trace_id:
-        raise UsageError(
-            "usage.value",
-            f"`--trace-id {trace_id}` is not the trace of {directory.name}",
-            found=own or "none",
-        )
+        what = f"`--trace-id {trace_id}` is not the trace of {directory.name}"
+        raise UsageError("usage.value", what, found=own or "none")
     return directory, ""
 
 
@@ -95,25 +92,19 @@ def view_of(flags: TraceFlags) -> str:
     view, format = flags.view, flags.format or "text"
     if flags.why is not None:
         if view is not None or format != "text":
-            raise UsageError(
-                "usage.flag", "`--why` is a view of its own", hint="leave --view and --format out"
-            )
+            raise wrong_flag("`--why` is a view of its own", "leave --view and --format out")
         return "why"
     if format in EXPORTED:
         if view is not None or flags.step is not None:
-            raise UsageError(
-                "usage.value",
-                f"`--format {format}` exports the whole run",
-                hint="leave --view and --step out",
-            )
+            raise wrong_value(f"`--format {format}` exports the whole run", "leave --view and --step out")
         return "export"
     if format in DRAWN:
         if view not in (None, "tree"):
-            raise UsageError("usage.value", f"`--format {format}` draws the tree", hint="leave --view out")
+            raise wrong_value(f"`--format {format}` draws the tree", "leave --view out")
         return "graph"
     if format in LISTED and view in (None, "tree"):
         if view == "tree":
-            raise UsageError("usage.value", f"`--format {format}` is for tables", hint="as in --view table")
+            raise wrong_value(f"`--format {format}` is for tables", "as in --view table")
         return "table"
     if format == "jsonl" and view in (None, "tree"):
         return "events"
@@ -126,9 +117,9 @@ def _output(flags: TraceFlags) -> str | None:
     if path is None:
         return None
     if flags.follow:
-        raise UsageError("usage.flag", "`--follow` tells events as they come", hint="leave -o for afterwards")
+        raise wrong_flag("`--follow` tells events as they come", "leave -o for afterwards")
     if not path:
-        raise UsageError("usage.value", "`-o`: an empty word names no file", hint="is a variable unset?")
+        raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
     if os.path.lexists(path):
         raise _file_exists(path)
     return path
@@ -172,9 +163,8 @@ def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: s
         raise _file_exists(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
-        raise EnvironmentRefusal(
-            "env.disk", f"`{path}` cannot be written: {reason}", hint="free some space, or name another file"
-        ) from error
+        hint = "free some space, or name another file"
+        raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
 
 
 def _file_exists(path: str) -> UsageError:
@@ -212,9 +202,7 @@ def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFla
     from cogcli.cli.trace_views import EventPrinter
 
     if flags.step is not None or flags.format in LISTED:
-        raise UsageError(
-            "usage.flag", "`--follow` tells every event", hint="leave --step and tables for afterwards"
-        )
+        raise wrong_flag("`--follow` tells every event", "leave --step and tables for afterwards")
     on_stdout = view == "events" and not context.json
     display = display_for(context.screen, "none" if on_stdout else "auto", verbose=context.verbose)
     write = EventPrinter(context, flags) if on_stdout else display
@@ -238,8 +226,5 @@ def _require_step(folded: RunFold, wanted: str | None) -> str:
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]
     if wanted in known:
         return wanted
-    raise UsageError(
-        "usage.value",
-        f"there is no step `{wanted}`",
-        hint=suggestion(wanted, known) or f"steps: {', '.join(known[:20])}",
-    )
+    hint = suggestion(wanted, known) or f"steps: {', '.join(known[:20])}"
+    raise wrong_value(f"there is no step `{wanted}`", hint)

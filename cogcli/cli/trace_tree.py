@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
+from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
 from cogcli.events.envelope import Event
@@ -78,10 +79,8 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     # The short id of an episode in the runs directory, else its path.
     is_here = directory.parent in (home, home.resolve())
     episode = short_episode(directory.name) if is_here else quote(str(directory))
-    return [
-        f"cogcli {text}{context.again}"
-        for text in _continuations(shown, episode, context.settings.clock.now())
-    ]
+    now = context.settings.clock.now()
+    return [f"cogcli {text}{context.again}" for text in _continuations(shown, episode, now)]
 
 
 def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
@@ -137,11 +136,8 @@ def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
-                    lines += [
-                        [("", "")],
-                        [(visible(step.id), "bold")],
-                        *_step_values(step, shown.flags.most_bytes),
-                    ]
+                    lines += [[("", "")], [(visible(step.id), "bold")]]
+                    lines += _step_values(step, shown.flags.most_bytes)
     return lines
 
 
@@ -150,23 +146,14 @@ def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:
-            words = (
-                attempt.get("binding_id"),
-                attempt.get("status"),
-                attempt.get("code"),
-                attempt.get("message"),
-            )
-            lines.append(
-                [(f"  attempt {number}  ", "dim"), (visible("  ".join(str(w) for w in words if w)), "")]
-            )
+            words = (attempt.get(name) for name in ("binding_id", "status", "code", "message"))
+            text = visible("  ".join(str(word) for word in words if word))
+            lines.append([(f"  attempt {number}  ", "dim"), (text, "")])
         for name in ("request", "reply"):
             lines += _block(name, attempt.get(name), most)
         for name in ("printed", "stderr"):
             lines += _text_block(name, attempt.get(name), most)
-        noticed = attempt.get("notices")
-        lines += _text_block(
-            "noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None, most
-        )
+        lines += _text_block("noticed", "\n".join(map(str, list_of(attempt.get("notices")))), most)
     return lines + _block("output", step.output, most) + _block("error", step.error, most)
 
 

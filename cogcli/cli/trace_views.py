@@ -10,9 +10,9 @@ from cogcli.app.state_document import declared_specs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column, show
+from cogcli.cli.options import wrong_value
 from cogcli.cli.run_flags import LISTED, TraceFlags
 from cogcli.cli.trace_tree import TracedEpisode
-from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.events.envelope import Event, to_json
 from cogcli.report import lineage, table, timeline
@@ -41,12 +41,8 @@ def _table(context: CommandContext, shown: TracedEpisode) -> None:
 
 def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     if shown.flags.format not in (None, "text"):
-        show(
-            context,
-            _columns(context, timeline.COLUMNS),
-            timeline.rows(shown.fold, only=shown.only),
-            shown.flags,
-        )
+        rows = timeline.rows(shown.fold, only=shown.only)
+        show(context, _columns(context, timeline.COLUMNS), rows, shown.flags)
         return
     out = context.screen.out
     lines = timeline.timeline(shown.fold, out.glyphs, width=out.width, only=shown.only)
@@ -57,11 +53,7 @@ def _targets(shown: TracedEpisode) -> list[TargetFlow]:
     found = lineage.targets(shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events))
     if not shown.only:
         return found
-    return [
-        target
-        for target in found
-        if shown.only in target.readers or any(write.step == shown.only for write in target.writes)
-    ]
+    return [one for one in found if shown.only in (*one.readers, *(write.step for write in one.writes))]
 
 
 def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
@@ -83,13 +75,9 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
     places = known_places(flow, lineage.targets(shown.fold, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
-        there = (
-            f"there is {', '.join(places[:10])}" if places else "nothing is told of what was read or written"
-        )
-        hint = suggestion(reference, places) or there
-        raise UsageError(
-            "usage.value", f"`--why {reference[:80]}`: nothing was read or written there", hint=hint
-        )
+        some = f"there is {', '.join(places[:10])}" if places else ""
+        hint = suggestion(reference, places) or some or "nothing is told of what was read or written"
+        raise wrong_value(f"`--why {reference[:80]}`: nothing was read or written there", hint)
     return causes(reference, shown.fold, flow, specs)
 
 

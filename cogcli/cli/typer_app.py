@@ -22,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
-from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap
+from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap, wrong_flag
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.system_text import require_argument
@@ -149,7 +149,7 @@ class _Level:
         own = self.params if self.words else ()  # type: ignore[attr-defined]
         for flag in found:
             if flag.name in typed and flag in own and not flag.multiple:
-                return UsageError("usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them")
+                return wrong_flag(f"`{flag.opts[0]}` is given twice", "keep one of them")
         return None
 
     def flags_of(self, ctx: Any) -> dict[str, Any]:
@@ -182,9 +182,7 @@ class _Level:
         if isinstance(self, TyperGroup):
             owners = (words for words in COMMANDS if any(name in p.opts for p in load(words).params))
             if owner := next(owners, ""):
-                return UsageError(
-                    "usage.flag", f"`{name}` belongs after its command", hint=f"as in `cogcli {owner} {name}`"
-                )
+                return wrong_flag(f"`{name}` belongs after its command", f"as in `cogcli {owner} {name}`")
         where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
         own = "cogcli --help" if isinstance(self, TyperGroup) else f"cogcli {self.words} --help"
         hint = suggestion(name, list(self.flags_of(ctx)))
@@ -219,12 +217,8 @@ class LazyCommand(_Level, TyperCommand):
             return rest
         lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
         if extra := [*rest, *(word for words in lists for word in words[self.declared.most :])]:
-            raise UsageError(
-                "usage.value",
-                f"`{self.words}` has no place for `{extra[0]}`",
-                expected=usage(self) or "no further words",
-                next=(f"cogcli {self.words} --help",),
-            )
+            what, look = f"`{self.words}` has no place for `{extra[0]}`", f"cogcli {self.words} --help"
+            raise UsageError("usage.value", what, expected=usage(self) or "no further words", next=(look,))
         return rest
 
 
@@ -263,9 +257,8 @@ class LazyGroup(_Level, TyperGroup):
         hint, next = suggestion(word, known), f"cogcli {self.words}".rstrip()
         if not self.words and "." in word:
             hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
-        return UsageError(
-            "usage.command", what, hint=hint or f"there is {', '.join(known)}", next=(f"{next} --help",)
-        )
+        hint = hint or f"there is {', '.join(known)}"
+        return UsageError("usage.command", what, hint=hint, next=(f"{next} --help",))
 
 
 def usage(command: Any) -> str:

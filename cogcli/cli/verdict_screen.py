@@ -24,14 +24,8 @@ def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
     name = pad(visible(verdict.id), min(names, _NAMES))
     said = visible(_details_text(verdict))
     used = 4 + sign + cells(name)
-    return [
-        (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
-        (f"{name}  ", ""),
-        (
-            fit(said, out.width, used),
-            "dim" if verdict.status == SKIPPED else "",
-        ),
-    ]
+    text = (fit(said, out.width, used), "dim" if verdict.status == SKIPPED else "")
+    return [(f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)), (f"{name}  ", ""), text]
 
 
 def _details_text(verdict: CheckResult) -> str:
@@ -64,10 +58,8 @@ def details(out: OutputStream, verdict: CheckResult, *, again: str = "") -> list
 def _check(out: OutputStream, check: Check, names: int) -> Iterable[StyledLine]:
     word = "done" if check.passed else "failed"
     name = pad(visible(check.name), names)
-    yield [
-        (f"    {out.glyphs.sign(word)} ", style_of(word)),
-        (f"{name}    {visible(check.detail)}".rstrip(), ""),
-    ]
+    text = f"{name}    {visible(check.detail)}".rstrip()
+    yield [(f"    {out.glyphs.sign(word)} ", style_of(word)), (text, "")]
     if check.frame and not check.passed:
         yield from _frame(out, check.frame)
 
@@ -77,10 +69,9 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
     number = str(frame.line)
     room = (out.width or 10_000) - 11 - len(number)
     first = max(0, frame.column - 1 - max(0, room - frame.width) // 2) if len(frame.text) > room else 0
-    before = visible(frame.text[first : frame.column - 1])
-    marked = visible(frame.text[frame.column - 1 : frame.column - 1 + frame.width])
-    rest = visible(frame.text[frame.column - 1 + frame.width :])
-    shown = before + marked + rest
+    begin, end = frame.column - 1, frame.column - 1 + frame.width
+    before, marked = visible(frame.text[first:begin]), visible(frame.text[begin:end])
+    shown = before + marked + visible(frame.text[end:])
     yield [(f"        {number} | ", "dim"), (shown if out.width is None else truncate(shown, room), "")]
     marks = "^" * max(1, min(cells(marked), room - cells(before)))
     yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]

@@ -63,6 +63,11 @@ def problems_summary(problems: Sequence[Problem]) -> str:
     return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}."
 
 
+def severity_word(problem: Problem, *, as_error: bool) -> str:
+    """`error` or `warning`; a problem of severity R is an error only where `as_error`."""
+    return "error" if problem.severity in ("ER" if as_error else "E") else "warning"
+
+
 def problems_table(problems: Sequence[Problem]) -> MarkdownTable:
     """A row per problem."""
     header = ("| severity | code | place | problem |", "| --- | --- | --- | --- |")
@@ -70,7 +75,7 @@ def problems_table(problems: Sequence[Problem]) -> MarkdownTable:
 
 
 def _problem_row(problem: Problem) -> str:
-    word = "error" if problem.severity == "E" else "warning"
+    word = severity_word(problem, as_error=False)
     place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     return f"| {word} | `{problem.code}` | {cell(place)} | {cell(problem.summary_line)} |"
 
@@ -83,12 +88,9 @@ def cell(text: str) -> str:
     return visible(text).translate(_ENTITIES)
 
 
-_WORDS = {"E": "error", "R": "error", "W": "warning"}
-
-
 def concise(problem: Problem, *, as_error: bool = True) -> str:
     """`FILE:23:13: error[ref.unwritten] message`; a problem of severity R is a warning where not `as_error`."""
-    word = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity]
+    word = severity_word(problem, as_error=as_error)
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
     hint = f" ({'; '.join(problem.hint.split(chr(10)))})" if problem.hint else ""
     return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

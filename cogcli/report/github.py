@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.core.problems import Problem
-from cogcli.report.check_report import CheckReport
+from cogcli.report.check_report import CheckReport, severity_word
 
 PER_KIND: Final = 10
 """GitHub shows no more of a kind for one step."""
@@ -16,7 +16,7 @@ def github(report: CheckReport) -> str:
     """A line per problem, errors first, at most ten of a kind, then how many more there are."""
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
-        word = "error" if problem.severity == "E" else "warning"
+        word = severity_word(problem, as_error=False)
         of_kind[word].append(_annotation(word, problem, end))
     lines = [line for found in of_kind.values() for line in found[:PER_KIND]]
     more = sum(map(len, of_kind.values())) - len(lines)

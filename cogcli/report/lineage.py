@@ -129,13 +129,9 @@ def targets(fold: RunFold, flow: Lineage, declared: Declared = NOTHING) -> list[
         return TargetFlow(name, writes, flow.readers(name), why, needed)
 
     order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
-    placed = [
-        (order.get(writes[0].step, len(order)), target(name, writes, "")) for name, writes in found.items()
-    ]
-    placed += [
-        (order.get(id, len(order)), target(name, [], _why_never(fold, id))) for name, id in never.items()
-    ]
-    return [one for _, one in sorted(placed, key=lambda entry: entry[0])]
+    placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
+    placed += [(id, target(name, [], _why_never(fold, id))) for name, id in never.items()]
+    return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]
 
 
 _NEVER: Final = {

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
-from cogcli.report.check_report import CheckReport
+from cogcli.report.check_report import CheckReport, severity_word
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"
@@ -51,7 +51,7 @@ def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Itera
         result: dict[str, Any] = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],
-            "level": "error" if problem.severity == "E" else "warning",
+            "level": severity_word(problem, as_error=False),
             "message": {"text": visible(problem.summary_line)},
         }
         if problem.file:

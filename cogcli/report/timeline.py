@@ -114,11 +114,8 @@ def _ended_how(bar: Bar) -> str:
 
 def _narrow(name: str, sign: str, bar: Bar, width: int) -> StyledLine:
     room = max(1, width - cells(sign) - 5 - cells(_took(bar)))
-    return [
-        (f"  {sign} ", style_of(bar.step.status)),
-        (shorten_middle(name, room), ""),
-        (f"  {_took(bar)}", ""),
-    ]
+    lead = (f"  {sign} ", style_of(bar.step.status))
+    return [lead, (shorten_middle(name, room), ""), (f"  {_took(bar)}", "")]
 
 
 def _axis(total: int, room: int | None, tick: int) -> _Axis | None:

@@ -74,9 +74,8 @@ class _Fold:
         elif row.attributes:
             if row.reopens:
                 self._open.cut_off(before)
-            self._add_moment(
-                event, self._recorded(payload, (*row.attributes, *(("reason",) if self._io else ())))
-            )
+            names = (*row.attributes, "reason") if self._io else row.attributes
+            self._add_moment(event, self._recorded(payload, names))
 
     def ended(self) -> Trace:
         self._open.end()
@@ -110,9 +109,8 @@ class _Fold:
         if not self._open.runs and version:
             self._resource["service.version"] = version
         parent = self._around_run(event, text_of(payload.get("parent_run_id")))
-        self._open.runs[run_id] = self._open.open(
-            event, parent, f"{operation} {name}".rstrip(), some(attributes)
-        )
+        title = f"{operation} {name}".rstrip()
+        self._open.runs[run_id] = self._open.open(event, parent, title, some(attributes))
 
     def _around_run(self, event: Event, parent_run: str) -> str:
         """The id of the span around a run that begins; empty for the first run of the log."""

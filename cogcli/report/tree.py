@@ -158,12 +158,9 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
 def skip_reason(run: RunView, step: StepView) -> str:
     """`skipped, needs score`."""
     if step.reason == "dependency":
-        culprits = [
-            id
-            for id in step.depends_on
-            if id in run.steps and run.steps[id].status not in ("done", "pending")
-        ]
-        return f"skipped, needs {culprits[0]}" if culprits else "skipped, needs a step that failed"
+        before = [run.steps[id] for id in step.depends_on if id in run.steps]
+        culprits = (one.id for one in before if one.status not in ("done", "pending"))
+        return f"skipped, needs {next(culprits, 'a step that failed')}"
     if step.reason == "degraded" and step.detail:
         return f"skipped, {step.detail}"  # a gate, or whoever left out an effect in doubt
     words = {"condition": "skipped, its condition is false", "degraded": "skipped, a gate degraded it"}

@@ -64,13 +64,9 @@ def _status_now(step: StepView, *, waiting: bool) -> str:
 def describe(unfinished: UnfinishedState, now: str, when: Callable[[str], str]) -> list[tuple[str, str]]:
     """A status word and a sentence for each of them, with times as `when` shows them."""
     rows = [(WAITS, _request_text(ask, now, when)) for ask in unfinished.asks]
-    rows += [
-        (
-            IN_DOUBT,
-            f"{step.id}: {step.uses or step.binding} may have happened before the run stopped: look at the other side",
-        )
-        for step in unfinished.doubtful
-    ]
+    for step in unfinished.doubtful:
+        what = "may have happened before the run stopped: look at the other side"
+        rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))
     for step in unfinished.cut_off:
         again = f"{step.uses or step.binding} is called again when the run goes on"
         what = "it was answered, and the answer is kept" if step.answered else again

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cogcli.cli import completion
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, command
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.cli.options import argument, command, wrong_value
+from cogcli.core.errors import OK, EnvironmentRefusal
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
 
@@ -46,11 +46,9 @@ def install(context: CommandContext, shell: Shell = None) -> int:
         file = completion.install(shell)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise EnvironmentRefusal(
-            "env.disk",
-            f"completion for {shell} cannot be written: {reason}",
-            hint=f"write it yourself: cogcli completion show {shell} > FILE",
-        ) from error
+        what = f"completion for {shell} cannot be written: {reason}"
+        hint = f"write it yourself: cogcli completion show {shell} > FILE"
+        raise EnvironmentRefusal("env.disk", what, hint=hint) from error
     context.own["file"] = file
     context.answer(f"{visible(file)}\n")
     context.note(f"completion for {shell} works in every new shell")
@@ -63,7 +61,5 @@ def _require_shell(shell: str | None) -> str:
     if found in completion.SHELLS:
         return found
     what = f"found `{shell[:60]}`" if shell else "the shell around this command is not known"
-    expected = ", ".join(completion.SHELLS)
-    raise UsageError(
-        "usage.value", f"completion: {what}", expected=expected, hint=suggestion(found, completion.SHELLS)
-    )
+    hint = suggestion(found, completion.SHELLS)
+    raise wrong_value(f"completion: {what}", hint, expected=", ".join(completion.SHELLS))

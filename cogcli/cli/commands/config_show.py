@@ -9,6 +9,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.trust import VARIABLE, store_path
 from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import plain
 from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
@@ -110,8 +111,4 @@ def _changes(context: CommandContext) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ", ".join(value) or "none" if isinstance(value, (list, tuple)) else str(value)
+    return "none" if value in (None, [], ()) else plain(value)

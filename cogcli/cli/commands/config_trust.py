@@ -8,8 +8,8 @@ from typing import Annotated
 from cogcli.app.settings import trust
 from cogcli.app.settings.user_dirs import find_project
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, command, switch
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.cli.options import SAFETY, argument, command, switch, wrong_flag, wrong_value
+from cogcli.core.errors import OK, EnvironmentRefusal
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
@@ -35,7 +35,7 @@ def change_trust(
     """Trust or revoke; the answer is the project's directory."""
     project = _project(context, project_dir)
     if revoke and folder:
-        raise UsageError("usage.flag", "`--folder` trusts, `--revoke` ends trust", hint="give one of them")
+        raise wrong_flag("`--folder` trusts, `--revoke` ends trust", "give one of them")
     if revoke:
         before = trust.revoke(project, context.environ)
         text = "no longer trusted" if before else "was not trusted"
@@ -44,10 +44,8 @@ def change_trust(
         text = "trusted as a folder, whatever it holds from now on"
     else:
         counts = trust.accept(project, context.environ)
-        what = (
-            ", ".join(count_of(count, noun) for noun, count in counts.items() if count)
-            or "nothing that starts code"
-        )
+        what = ", ".join(count_of(count, noun) for noun, count in counts.items() if count)
+        what = what or "nothing that starts code"
         text = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
     context.own["settings"] = {"project": project, "trusted": not revoke}
     context.answer(visible(project) + "\n")
@@ -57,7 +55,7 @@ def change_trust(
 
 def _project(context: CommandContext, directory: str | None) -> str:
     if directory is not None and not os.path.isdir(directory):
-        raise UsageError("usage.value", f"`{directory}` is no directory")
+        raise wrong_value(f"`{directory}` is no directory")
     project = find_project(context.settings.base if directory is None else directory)
     if project is None:
         raise EnvironmentRefusal(

@@ -11,7 +11,7 @@ from cogcli.app.checks.reports import diagnosis_report
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Reports, command, switch
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import NO, OK
+from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, fit, style_of
@@ -47,15 +47,14 @@ def doctor(
     warnings = sum(check.status == "warning" for check in diagnosis.checks)
     sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
     context.answer([*_lines(context, diagnosis), [(sums, "")]])
-    failed = bool(errors or (warnings and strict))
-    if failed:
+    code = OK
+    if errors or (warnings and strict):
         status = "error" if errors else "warning"
         first = next(check for check in diagnosis.checks if check.status == status)
-        context.fail({"code": "doctor.found", "message": f"{first.name}: {first.message}"}, first.fix)
-    code = NO if failed else OK
-    wanted.write(
-        context, lambda: diagnosis_report(diagnosis, time.monotonic() - started, strict=strict), code
-    )
+        finding = {"code": "doctor.found", "message": f"{first.name}: {first.message}"}
+        code = context.fail(finding, first.fix)
+    seconds = time.monotonic() - started
+    wanted.write(context, lambda: diagnosis_report(diagnosis, seconds, strict=strict), code)
     return code
 
 

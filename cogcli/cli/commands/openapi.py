@@ -10,10 +10,10 @@ from cogcli.app import openapi_checks as app
 from cogcli.app.checks.reports import check_results_report
 from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text
+from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
-from cogcli.core.errors import NO, OK, UsageError
+from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells
 from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
@@ -69,9 +69,9 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
 def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags) -> list[str] | None:
     """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
     named = flags.scenario
+    if flags.all and named:
+        raise wrong_flag("`--all` takes no `--scenario`", "leave one of them out")
     if flags.all:
-        if named:
-            raise UsageError("usage.flag", "`--all` takes no `--scenario`", hint="leave one of them out")
         return None
     if named:
         return named
@@ -81,7 +81,7 @@ def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioF
     if len(known) > _LISTED:
         listed.append(f"  and {len(known) - _LISTED} more")
     head = f"scenarios in {where}:" if known else f"there are no scenarios in {where}"
-    raise UsageError("usage.flag", "say `--all`, or `--scenario FILE`", hint="\n".join([head, *listed]))
+    raise wrong_flag("say `--all`, or `--scenario FILE`", "\n".join([head, *listed]))
 
 
 def _summary(
@@ -156,9 +156,10 @@ def _conclude(context: CommandContext, verified: CheckResults, wanted: Requested
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
+    code = OK
     if failed:
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
-        context.fail({"code": "verify.failed", "message": f"{failed[0].id}: {failed[0].reason}{count}"})
-    code = NO if failed else OK
+        message = f"{failed[0].id}: {failed[0].reason}{count}"
+        code = context.fail({"code": "verify.failed", "message": message})
     wanted.write(context, lambda: check_results_report(context.call.command, verdicts, seconds), code)
     return code

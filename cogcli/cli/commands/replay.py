@@ -11,7 +11,7 @@ from cogcli.app.registry import open_registry
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import NewestEpisode, command, integer
-from cogcli.core.errors import NO, OK, UsageError
+from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import truncate, visible
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import iterate_events
@@ -54,8 +54,7 @@ def replay(
     if result.difference is None:
         return OK
     what, step = result.difference.what, result.difference.step_id
-    context.fail({"code": "replay.differs", "message": what, "step": step})
-    return NO
+    return context.fail({"code": "replay.differs", "message": what, "step": step})
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:

@@ -10,8 +10,7 @@ from cogcli.app import episodes
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
-from cogcli.cli.options import SAFETY, Episode, Flags, Progress, command, switch, text
-from cogcli.core.errors import UsageError
+from cogcli.cli.options import SAFETY, Episode, Flags, Progress, command, switch, text, wrong_flag
 from cogcli.engine.doubt import CHOICES
 from cogcli.runs.doubt_decisions import DoubtAnswer
 from cogcli.runs.resume import ResumeRequest
@@ -77,9 +76,7 @@ def _abort(flags: ResumeFlags) -> bool:
     answers = {"--approve": flags.approve, "--reject": flags.reject, "--in-doubt": flags.in_doubt}
     for flag, given in answers.items():
         if given:
-            raise UsageError(
-                "usage.flag", f"`--abort` closes the run, `{flag}` goes on with it", hint="keep one"
-            )
+            raise wrong_flag(f"`--abort` closes the run, `{flag}` goes on with it", "keep one")
     return True
 
 
@@ -100,7 +97,7 @@ def _doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtA
     for step in given:
         what = "`--output`" if step is None else f"`--output {step}=…`"
         hint = "say which call it is for: --in-doubt STEP=done --output STEP=JSON"
-        raise UsageError("usage.flag", f"{what} answers no `--in-doubt` with done", hint=hint)
+        raise wrong_flag(f"{what} answers no `--in-doubt` with done", hint)
     return tuple(answers)
 
 
@@ -115,6 +112,6 @@ def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
             if equals:
                 step, value = name, rest
         if step in found:
-            raise UsageError("usage.flag", "`--output` is given twice for one call", hint="keep one of them")
+            raise wrong_flag("`--output` is given twice for one call", "keep one of them")
         found[step] = object_of(value, "--output")
     return found

@@ -9,8 +9,8 @@ from cogcli.app.schemas import NAMES
 from cogcli.app.schemas import schema as schema_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.options import OUTPUT, argument, command, switch, text
-from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
+from cogcli.core.errors import OK, EnvironmentRefusal
 from cogcli.core.files import write_atomic
 from cogcli.core.terminal_text import visible
 
@@ -30,26 +30,24 @@ def schema(
     o: Annotated[str | None, text("-o", "DIR", "where --all writes", OUTPUT)] = None,
 ) -> int:
     """Answer with a schema, with the names, or with the files written."""
+    if all and name is not None:
+        raise wrong_flag("`--all` takes no name", "leave one of them out")
     if all:
-        if name is not None:
-            raise UsageError("usage.flag", "`--all` takes no name", hint="leave one of them out")
         return _write_all(context, o)
     if o is not None:
-        raise UsageError("usage.flag", "`-o` belongs to `--all`")
+        raise wrong_flag("`-o` belongs to `--all`")
     if name is None:
         context.own["json_schema"] = list(NAMES)
-        answer = "".join(f"{name}\n" for name in NAMES)
+        context.answer("".join(f"{name}\n" for name in NAMES))
     else:
-        found = schema_of(name)
-        context.own["json_schema"] = found
-        answer = dumps(found, indent=True) + "\n"
-    context.answer(answer)
+        context.own["json_schema"] = schema_of(name)
+        context.answer(dumps(context.own["json_schema"], indent=True) + "\n")
     return OK
 
 
 def _write_all(context: CommandContext, folder: str | None) -> int:
     if folder is None:
-        raise UsageError("usage.value", "`--all` needs `-o DIR`")
+        raise wrong_value("`--all` needs `-o DIR`")
     written = []
     try:
         os.makedirs(folder, exist_ok=True)

@@ -13,11 +13,11 @@ from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standa
 from cogcli.app.serving.tools import Offer, offer_skills
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
-from cogcli.cli.options import SAFETY, choice, command, text
+from cogcli.cli.options import SAFETY, choice, command, text, wrong_flag, wrong_value
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import run_options
-from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
+from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError
 from cogcli.core.problems import suggestion
 from cogcli.protocols.secrets import Secrets
 from cogcli.report.humanize import count_of
@@ -69,17 +69,12 @@ def serve_mcp(
     """Serve until the client disconnects or a signal comes. Everything that can be refused is, before the first
     frame."""
     if context.json:
-        raise UsageError(
-            "usage.flag", "`--json` is not for a server", hint="standard output carries its frames"
-        )
+        raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
     _require_sdk()
     address, token = _address(http, token_file), _token(token_file)
     if address is not None and not address.is_loopback and not token:
-        raise UsageError(
-            "usage.flag",
-            f"`--http {address.url_host}:{address.port}` can be reached by others",
-            hint="give --token-file FILE, or listen on 127.0.0.1",
-        )
+        what = f"`--http {address.url_host}:{address.port}` can be reached by others"
+        raise wrong_flag(what, "give --token-file FILE, or listen on 127.0.0.1")
 
     request = _request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
@@ -92,21 +87,18 @@ def _require_sdk() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise ServiceResolutionError(
-            "env.extra", "this needs `mcp`, which is not installed", hint="pip install 'cogcli[mcp]'"
-        )
+        what = "this needs `mcp`, which is not installed"
+        raise ServiceResolutionError("env.extra", what, hint="pip install 'cogcli[mcp]'")
 
 
 def _address(text: str | None, token_file: str | None) -> Endpoint | None:
     if text is None:
         if token_file is not None:
-            raise UsageError(
-                "usage.flag", "`--token-file` belongs to `--http`", hint="give --http [HOST:]PORT"
-            )
+            raise wrong_flag("`--token-file` belongs to `--http`", "give --http [HOST:]PORT")
         return None
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
-        raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
+        raise wrong_value(f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
 
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
@@ -118,9 +110,7 @@ def _token(path: str | None) -> str:
 
     token = Secrets({}, lambda _: None).resolve(f"file:{abspath(path)}")
     if len(token) < 16 or not token.isascii() or not token.isprintable():
-        raise UsageError(
-            "usage.value", f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters"
-        )
+        raise wrong_value(f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters")
     return token
 
 
@@ -137,12 +127,10 @@ def _require_known(request: RunRequest, offer: Offer) -> None:
     known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
-            if not any(
-                name in (*s.loaded.catalog.capabilities, *s.loaded.catalog.aliases)
-                for s in offer.tools.values()
-            ):
+            catalogs = [served.loaded.catalog for served in offer.tools.values()]
+            if not any(name in (*catalog.capabilities, *catalog.aliases) for catalog in catalogs):
                 what = f"`{flag}`: no skill that is served uses a capability `{name[:60]}`"
-                raise UsageError("usage.value", what, hint=suggestion(name, known) or "leave it out")
+                raise wrong_value(what, suggestion(name, known) or "leave it out")
 
 
 def _quiet_libraries() -> None:
@@ -182,12 +170,8 @@ def _serve(
 
 
 def _signals() -> list[signal.Signals]:
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    return [
-        getattr(signal, name)
-        for name in names
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN
-    ]
+    found = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    return [number for number in found if number and signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _announce(context: CommandContext, offer: Offer, where: str) -> None:

@@ -9,8 +9,18 @@ from typing import Any
 
 from cogcli.app import episodes, state_document
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, command, switch, text
-from cogcli.core.errors import NO, OK, CogcliError, PathAbsent, UsageError
+from cogcli.cli.options import (
+    OUTPUT,
+    Flags,
+    NewestEpisode,
+    choice,
+    command,
+    switch,
+    text,
+    wrong_flag,
+    wrong_value,
+)
+from cogcli.core.errors import OK, CogcliError, PathAbsent
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import truncate, visible, visible_block
@@ -65,11 +75,9 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
 
 def _refuse_conflicts(flags: StateFlags) -> None:
     if flags.check and (flags.project or flags.path is not None):
-        raise UsageError(
-            "usage.flag", "`--check` compares the whole file", hint="leave --path and --project out"
-        )
+        raise wrong_flag("`--check` compares the whole file", "leave --path and --project out")
     if flags.default is not None and flags.path is None:
-        raise UsageError("usage.flag", "`--default` belongs to `--path`")
+        raise wrong_flag("`--default` belongs to `--path`")
 
 
 def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> int:
@@ -79,11 +87,8 @@ def _value(context: CommandContext, document: dict[str, Any], path: str, flags: 
     try:
         value = look_up(document, parse(path))
     except BadPath as error:
-        raise UsageError(
-            "usage.value",
-            f"`--path {path}`: {error.reason} at {error.position + 1}",
-            expected='like outcomes.actions[0].tool or vars["a.b"]',
-        ) from error
+        what = f"`--path {path}`: {error.reason} at {error.position + 1}"
+        raise wrong_value(what, expected='like outcomes.actions[0].tool or vars["a.b"]') from error
     except Absent as error:
         if flags.default is None:
             raise _absent(error) from error
@@ -96,9 +101,8 @@ def _value(context: CommandContext, document: dict[str, Any], path: str, flags: 
 
 def _absent(error: Any) -> PathAbsent:
     where = f"in `{error.before}`" if error.before else "in state.json"
-    what = f"no `{error.segment[:60]}` {where[:200]}" + (
-        "" if error.kind == "object" else f", a {error.kind}"
-    )
+    kind = "" if error.kind == "object" else f", a {error.kind}"
+    what = f"no `{error.segment[:60]}` {where[:200]}{kind}"
     hint = suggestion(error.segment, error.known)
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
@@ -140,10 +144,8 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
 def _report_findings(context: CommandContext, findings: list[dict[str, str]], good: str = "") -> int:
     """Write the findings, without any what is `good`; the first one becomes the error of the command."""
     context.own["findings"] = findings
-    if findings:
-        context.fail(findings[0])
     context.answer(visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n")
-    return NO if findings else OK
+    return context.fail(findings[0]) if findings else OK
 
 
 def _difference(stored: bytes, projected: bytes, directory: Path) -> str:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, command
+from cogcli.cli.options import argument, command, wrong_flag
 from cogcli.cli.run_flags import EXPORTED, RunFlags, TraceFlags
 from cogcli.cli.skill_or_episode import is_skill
-from cogcli.core.errors import UsageError
 
 _OF_EPISODES = ("why", "follow", "step", "o")
 
@@ -36,7 +35,7 @@ def trace(
         _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
         if flags.format in EXPORTED:
             what = f"`--format {flags.format}` belongs to `trace EP`"
-            raise UsageError("usage.flag", what, hint="run it, then export the episode")
+            raise wrong_flag(what, "run it, then export the episode")
         return trace_run(context, target, flags, run)
     names = tuple(name for name, _, _ in RunFlags.declared() if name != "trace_id")
     _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
@@ -50,4 +49,4 @@ def _refuse(context: CommandContext, names: tuple[str, ...], owner: str, hint: s
     for name in names:
         if name in context.call.given:
             flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
-            raise UsageError("usage.flag", f"`{flag}` belongs to {owner}", hint=hint)
+            raise wrong_flag(f"`{flag}` belongs to {owner}", hint)

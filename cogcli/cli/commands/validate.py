@@ -12,11 +12,11 @@ from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text
+from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import NO, OK, UsageError
+from cogcli.core.errors import OK
 from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -64,10 +64,10 @@ def _paths(
     """The paths to check, stdin under the name it stands for."""
     if "-" not in words:
         if name is not None:
-            raise UsageError("usage.flag", "`--stdin-filename` names what `-` reads", hint="add `-`")
+            raise wrong_flag("`--stdin-filename` names what `-` reads", "add `-`")
         return list(words), {}
     if words.count("-") > 1:
-        raise UsageError("usage.value", "stdin can be read only once", hint="keep one `-`")
+        raise wrong_value("stdin can be read only once", "keep one `-`")
     name = (name or _STDIN).replace("\\", "/").removeprefix("./")
     return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
 
@@ -77,10 +77,10 @@ def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: b
     failed = checked.errors or (strict and checked.warnings)
     context.own["problems"] = [problem.to_payload() for problem in checked.problems]
     context.own["counts"] = checked.counts
-    if failed:
-        first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
-        context.fail(first.to_payload())
-    return NO if failed else OK
+    if not failed:
+        return OK
+    first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
+    return context.fail(first.to_payload())
 
 
 def _answer(context: CommandContext, checked: RegistryCheck, sources: Sources, format: str) -> None:
@@ -94,9 +94,8 @@ def _answer(context: CommandContext, checked: RegistryCheck, sources: Sources, f
         context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
     else:
         for p in checked.problems:
-            context.answer(
-                (dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)) + "\n"
-            )
+            line = dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)
+            context.answer(f"{line}\n")
 
 
 def _sums(checked: RegistryCheck) -> list[StyledLine]:

@@ -12,9 +12,9 @@ from cogcli.app import episodes
 from cogcli.app.checks.reports import episodes_report
 from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, place_of
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, command, switch, text
+from cogcli.cli.options import argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import ENVIRONMENT, NO, OK, UsageError
+from cogcli.core.errors import ENVIRONMENT, OK
 from cogcli.core.terminal_text import visible
 from cogcli.episode.signing import public_key
 from cogcli.report.humanize import count_of
@@ -103,19 +103,18 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
     errors = [finding for one in unreadable or results for finding in one.errors]
-    if errors:
-        known = ("code", "message", *(name for name in ("file", "line") if errors[0].get(name)))
-        context.fail({name: errors[0][name] for name in known})
-    if unreadable:
-        return ENVIRONMENT
-    return NO if errors else OK
+    if not errors:
+        return ENVIRONMENT if unreadable else OK
+    known = ("code", "message", *(name for name in ("file", "line") if errors[0].get(name)))
+    no = context.fail({name: errors[0][name] for name in known})
+    return ENVIRONMENT if unreadable else no
 
 
 def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
     settings = context.settings
+    if all and names:
+        raise wrong_flag("`--all` takes no episode", "leave one of them out")
     if all:
-        if names:
-            raise UsageError("usage.flag", "`--all` takes no episode", hint="leave one of them out")
         store = episodes.store_of(settings)
         return [store.runs_dir / episode_id for episode_id in store.ids()]
     return [episodes.find(settings, word) for word in names or ["@last"]]
@@ -126,8 +125,8 @@ def _head(given: str | None, directories: Sequence[Path]) -> str | None:
         return None
     match = _HASH.fullmatch(given)
     if match is None:
-        message = f"`--head`: found `{given[:80]}`"
-        raise UsageError("usage.value", message, expected="sha256: and 64 hex digits, in lower case")
+        expected = "sha256: and 64 hex digits, in lower case"
+        raise wrong_value(f"`--head`: found `{given[:80]}`", expected=expected)
     if len(directories) != 1:
-        raise UsageError("usage.flag", "`--head` is that of one episode", hint="name it")
+        raise wrong_flag("`--head` is that of one episode", "name it")
     return f"sha256:{match[1]}"
