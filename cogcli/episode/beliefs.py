@@ -1,9 +1,7 @@
-"""The beliefs and the memory of `state.json`.
+"""The beliefs and the memory of `state.json` (docs/reference/episode.md#projection).
 
-1. Beliefs come from `payload.beliefs` of interpret, reason and memory events, then from the entries of
-   `working.hypotheses` and `working.uncertainties`, each with a statement and a confidence, which is clamped to 0..1.
-2. Facts are one per target written in `vars` and `working.artifacts` whose value is at most 1 KiB of JSON, by key; then
-   those of memory events. A target that a later write of something around it replaced is gone.
+1. A confidence is clamped to 0..1.
+2. A fact whose target a later write of something around it replaced is gone.
 3. The scratchpad joins the notes that memory events carry and the `working.messages` with role `note`.
 4. The provenance of what a step wrote is that step, whatever the value says of itself.
 """

@@ -90,9 +90,7 @@ class _BlobReader:
         self._left = MAX_BLOB
 
     def value(self, value: Any, depth: int) -> Any:
-        if type(value) is dict:
-            return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
-        return self._inside(value, depth) if type(value) is list else value
+        return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
 
     def _inside(self, value: Any, depth: int) -> Any:
         if depth > _DEEPEST:

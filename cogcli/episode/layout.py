@@ -80,11 +80,6 @@ def is_blob_name(name: str) -> bool:
     return _BLOB.fullmatch(name) is not None
 
 
-def is_link(value: object) -> bool:
-    """Whether a value of `links` is a plain file name inside the episode."""
-    return type(value) is str and value in FILES
-
-
 def kind_of(name: str) -> str:
     """The kind of a file as the manifest says it: its stem, or `blob`."""
     return "blob" if name.startswith(f"{BLOBS}/") else name.partition(".")[0]

@@ -1,8 +1,5 @@
-"""`learn.jsonl`: at the end of a run one reflection, with proposals drawn from what happened.
-
-Proposals are suggestions with evidence; nothing applies them by itself. What happened many times is one proposal, with
-a count and the first few events that show it.
-"""
+"""`learn.jsonl`: at the end of a run one reflection, with proposals drawn from what happened
+(docs/reference/episode.md#learn); the evidence of one is the first few events that show it."""
 
 from __future__ import annotations
 

@@ -86,8 +86,11 @@ class Projection:
             return
         event = translate_event(event) if event.seq is None else event
         if self._began is None:
-            self._begin(event)
-        elif self.is_root(event):
+            self.root, self._began = event.run_id, event
+            if event.phase != "start":
+                self._on_repair("the log does not begin with a start event")
+                self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
+        if self.is_root(event):
             self._apply_to_root(event)
         if event.phase == "act":
             action = action_of(event, len(self.actions) + 1)
@@ -98,16 +101,6 @@ class Projection:
     def is_root(self, event: Event) -> bool:
         """Whether an event belongs to the root run; foreign logs may not say."""
         return event.run_id == self.root or event.run_id is None or self.root is None
-
-    def _begin(self, event: Event) -> None:
-        self.root = event.run_id
-        self._began = event
-        if event.phase == "start":
-            self._start(event)
-        else:
-            self._on_repair("the log does not begin with a start event")
-            self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
-            self._apply_to_root(event)
 
     def _start(self, event: Event) -> None:
         self._began = event

@@ -4,10 +4,8 @@ docs/reference/episode.md#doubts).
 1. Nothing is touched before the lock is held. A held lock means that the run is alive: refused at once, with the name
    of its holder. A file system without locks is refused.
 2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and files of no episode are refused.
-3. Every line must be what its chain says, every blob that it names be there. What follows the last committed line, or
-   a last line that is no JSON, is torn: cut off, its bytes first kept in `events.torn`, and `run.recovered` counts
-   them. A bad line anywhere else, and a whole line that does not fit its checksum, is no accident: refused, nothing
-   changed.
+3. Every line must be what its chain says, every blob that it names be there. Torn bytes are kept in `events.torn`
+   first, then cut off. What is no accident is refused, nothing changed.
 4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` counts were cut, or
    were about to be.
 """

@@ -1,8 +1,6 @@
-"""`summary.json`: how a finished run went. Every metric has its one formula here.
+"""`summary.json`: how a finished run went (docs/reference/episode.md#summary). Every metric has its one formula here.
 
-Ratios are 0..1, and null where there is nothing to divide by. Times are milliseconds. Steps are the root run's, all
-else includes nested runs. `duration_ms` is the time that the run took, as its end measured it: of a run that was
-resumed its active time (`events.active_time`), without the time between its processes.
+Of a run that was resumed `duration_ms` is its active time (`events.active_time`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The checksum that a line of a log carries of itself (docs/reference/episode.md#events).
 
-1. `sum` is the last key of a line: the CRC-32 of the bytes before `,"sum":`, as eight lower-case hex digits.
-2. It shows damage, also of the newest line, which no later one vouches for. It stops nobody who alters a line and its
+1. It shows damage, also of the newest line, which no later one vouches for. It stops nobody who alters a line and its
    checksum: `prev`, which hashes the line with its checksum, and what vouches for the last hash do.
-3. From the first line of a log that has one, every line has one. A log may have none: an older one of ours.
-4. In a log without `seq` and `prev`, which is another tool's, `sum` is a key like any other.
+2. A log may have none: an older one of ours. In a log without `seq` and `prev`, which is another tool's, `sum` is a
+   key like any other.
 """
 
 from __future__ import annotations

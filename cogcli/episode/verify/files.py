@@ -1,9 +1,7 @@
 """Which files an episode consists of, and whether each is one (docs/reference/episode.md#files).
 
-1. Of ours: regular files of known names, and `blobs/` with files named by their content. Anything else is a finding.
-2. Of another tool's: any regular file, also in folders.
-3. No symbolic link, no FIFO, no second name for a file.
-4. Nothing is opened by a name that does not match its pattern, whatever a document says.
+Another tool's may have any regular file, also in folders. Nothing is opened by a name that does not match its pattern,
+whatever a document says.
 """
 
 from __future__ import annotations

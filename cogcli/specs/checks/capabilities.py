@@ -58,10 +58,8 @@ def _check_hints(capability: Capability, report: ProblemReport) -> None:
             if fault := target_fault(production.target):
                 report.fault(fault, (*path, "target"))
         elif production.type not in HINT_TYPES:
-            message, hint = (
-                f"`{name}` of type {production.type} is not wired",
-                suggestion(production.type, HINT_TYPES),
-            )
+            message = f"`{name}` of type {production.type} is not wired"
+            hint = suggestion(production.type, HINT_TYPES)
             report.warn("hints.type", (*path, "type"), message, hint=hint)
 
 
@@ -75,16 +73,12 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
         return
     if "read_only" in safety.scope_constraints and effect != "none":
         place = ("safety", "scope_constraints", safety.scope_constraints.index("read_only"))
-        message, hint = (
-            f"`read_only`, but its effect class is {effect}",
-            "declare properties.side_effects: false",
-        )
+        message = f"`read_only`, but its effect class is {effect}"
+        hint = "declare properties.side_effects: false"
         report.error("safety.read-only", place, message, hint=hint)
     if safety.declared.get("reversible") is False and effect == "effect" and not safety.requires_confirmation:
-        message, hint = (
-            "its effect cannot be undone and needs no confirmation",
-            "set requires_confirmation: true",
-        )
+        message = "its effect cannot be undone and needs no confirmation"
+        hint = "set requires_confirmation: true"
         report.warn("safety.irreversible", ("safety", "reversible"), message, hint=hint)
 
 

@@ -98,10 +98,8 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
     beside = writers & graph.beside(position)
     if beside:
         other = flow.name(beside)
-        message, hint = (
-            f"`{reference.text}` is written by concurrent step `{other}`",
-            f"add `{other}` to depends_on",
-        )
+        message = f"`{reference.text}` is written by concurrent step `{other}`"
+        hint = f"add `{other}` to depends_on"
         report.error("ref.unordered", read.path, message, hint=hint, within=read.within)
         return False
     before = writers & (graph.before[position] | (1 << position if read.own else 0))

@@ -19,10 +19,12 @@ _TYPES: Final = {
     "frame.constraints": "object",
     "frame.success_criteria": "object",
     "frame.assumptions": "array",
+    "working.artifacts": "object",
     "output.summary": "string",
     "output.result_type": "string",
     "output.status_reason": "string",
 }
+"""The types of whole slots; any other slot of `working` is a list."""
 
 
 def check_read_types(flow: Dataflow) -> None:
@@ -61,7 +63,8 @@ def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
         field = flow.skill.inputs.get(segments[0])
         return {field.type if field and len(segments) == 1 else "any"}
     if namespace not in FLAT:
-        return {_slot_type(reference)}
+        other = "array" if namespace == "working" else "any"
+        return {_TYPES.get(f"{namespace}.{segments[0]}", other) if len(segments) == 1 else "any"}
     whole = flow.types.get((namespace, ".".join(segments)))
     if whole or len(segments) == 1:
         return whole or {"any"}
@@ -89,13 +92,3 @@ def check_write_types(flow: Dataflow) -> None:
             if declared and (severity := misfit([found], declared.type)):
                 message = f"`{write.target.text}` is declared {declared.type}, the value is {found}"
                 fact.report.add("flow.type", severity, write.path, message)
-
-
-def _slot_type(reference: Reference) -> str:
-    """The type of a whole slot of frame, working or output; `any` for paths below one."""
-    name, *below = reference.segments
-    if below:
-        return "any"
-    if reference.namespace == "working":
-        return "object" if name == "artifacts" else "array"
-    return _TYPES.get(f"{reference.namespace}.{name}", "any")

@@ -53,22 +53,16 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
 
 
 def _check_variables(context: CheckContext, service: Service, report: ProblemReport) -> None:
+    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
+    places: dict[KeyPath, str] = {("metadata", "headers", key): text for key, text in headers.items()}
+    places |= {("env", key): text for key, text in env.items()}
     secrets = set(secrets_of(service))
     for name in variables_of(None, service):
-        value, path = context.options.environ.get(name), _place_of(service, name)
+        value = context.options.environ.get(name)
+        path = next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
         if not value:
             message = f"environment variable `{name}` is not set"
             report.need("env.missing", path, message, hint=f"export {name}=...")
         elif service.trusted and len(value) < SHORTEST_SECRET and name in secrets:
             message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
             report.warn("secret.short", path, message, hint="such a value is masked by key name only")
-
-
-def _place_of(service: Service, name: str) -> KeyPath:
-    """The path of a variable's name in the service."""
-    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
-    places: list[tuple[KeyPath, str]] = [
-        (("metadata", "headers", key), text) for key, text in headers.items()
-    ]
-    places += [(("env", key), text) for key, text in env.items()]
-    return next((path for path, text in places if f"${{{name}}}" in text), ("auth_ref",))

@@ -92,11 +92,8 @@ def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault)
     named = fault.name.partition(".")[0].partition("[")[0]
     code, message, hint = "expr.syntax", str(fault), _LANGUAGE
     if named.isidentifier() and named not in READABLE:
-        code, message, hint = (
-            "expr.name",
-            f"`{fault.name}` is no value",
-            _suggest_meaning(step, fault.name, named),
-        )
+        code, message = "expr.name", f"`{fault.name}` is no value"
+        hint = _suggest_meaning(step, fault.name, named)
         if named in step.loops:
             message = f"loop name `{named}` is known only in `input` and `router` of its step"
             hint = "read what the loop goes over"
