@@ -39,8 +39,7 @@ class DescribedService(Protocol):
 
 
 def with_position(fault: DocumentFault, path: str) -> DocumentFault:
-    """A copy of the fault with the path of its document, and line and column of its
-    pointer's value or nearest ancestor if it has one."""
+    """A copy of the fault with its document's path, and line and column of its pointer or its nearest ancestor."""
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         with suppress(FileRefused, UnicodeDecodeError):
@@ -167,7 +166,11 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
     Raises DocumentFault `wire.document`.
     """
     if name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"):
-        value = _parse_json(data, name)
+        try:
+            value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+        except JsonRefused as refused:
+            text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
+            raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
     else:
         parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
         if parsed.value is None:
@@ -179,14 +182,6 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
         raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
     check_references(value)
     return value
-
-
-def _parse_json(data: bytes, name: str) -> Any:
-    try:
-        return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
-    except JsonRefused as refused:
-        text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
-        raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
 
 
 DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))

@@ -18,7 +18,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
-from cogcli.specs.fields import Fields
+from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template
 
 _EVERY: Final = frozenset(TYPES)
@@ -98,39 +98,33 @@ def _response(
             continue
         steps = [schema_at(schema, segments) for schema in reply]
         found = [step for step in steps if step is not None]
-        told = [step for step in found if not step.undeclared]
-        if not told:
+        named = [step for step in found if not step.undeclared]
+        if not named:
             severity: Any = "W" if found else "E"
             said = "is not described in" if found else "is not in"
             message = f"`{source}` {said} the reply of {wire.title}"
             yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
             continue
-        needed = field.required and field.default is None
-        yield from _output(name, source, told, len(told) < len(steps), needed, schema_of(field), wire)
+        yield from _output(name, source, named, len(named) < len(steps), field, wire)
 
 
 def _output(
-    name: str,
-    source: str,
-    told: list[FoundSchema],
-    elsewhere_absent: bool,
-    needed: bool,
-    wide: Any,
-    wire: OperationContract,
+    name: str, source: str, steps: list[FoundSchema], partly: bool, field: FieldSpec, wire: OperationContract
 ) -> Iterator[ContractFinding]:
+    """The findings about one output; `partly`: only some replies have the `steps` that lead to its value."""
     path = ("response", name)
-    narrow = any_of([step.schema for step in told])
+    narrow = any_of([step.schema for step in steps])
     types = types_of(narrow)
-    absent = elsewhere_absent or any(step.maybe for step in told)
+    absent = partly or any(step.maybe for step in steps)
     null = "null" in types and types != _EVERY
-    if needed and (absent or null):
+    if field.required and field.default is None and (absent or null):
         said = "may be absent" if absent else "may be null"
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
         hint = "make the output optional, or give it a default"
         yield ContractFinding("wire.optional", "W", path, message, hint)
     if null and types != {"null"}:
         narrow = drop_null(narrow)
-    found = misfit(wide, narrow, who=f"output `{name}`")
+    found = misfit(schema_of(field), narrow, who=f"output `{name}`")
     if found:
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 

@@ -57,17 +57,17 @@ def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     """The valid `*_tokens` counts of a usage object, None without one, and a notice per invalid one. Null is absent."""
     if not isinstance(usage, dict):
         return None, ()
-    given = {key: value for key, value in usage.items() if key.endswith("_tokens") and value is not None}
-    counts = {
-        key: value for key, value in given.items() if (type(value) is int and 0 <= value <= MAX_INTEGER)
-    }
-    refused = tuple(_notice(key, value) for key, value in given.items() if key not in counts)
-    return counts or None, refused
-
-
-def _notice(key: str, value: Any) -> str:
-    what = "out of range" if type(value) is int else f"{kind_of(value)}, no whole number"
-    return f"usage: `{visible(key[:_LONGEST_KEY])}` is not counted: {what}"
+    counts: dict[str, int] = {}
+    refused = []
+    for key, value in usage.items():
+        if not key.endswith("_tokens") or value is None:
+            continue
+        if type(value) is int and 0 <= value <= MAX_INTEGER:
+            counts[key] = value
+        else:
+            what = "out of range" if type(value) is int else f"{kind_of(value)}, no whole number"
+            refused.append(f"usage: `{visible(key[:_LONGEST_KEY])}` is not counted: {what}")
+    return counts or None, tuple(refused)
 
 
 def _name(value: Any) -> str | None:

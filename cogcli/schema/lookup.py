@@ -79,33 +79,25 @@ class FoundSchema(NamedTuple):
 
 def schema_at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> FoundSchema | None:
     """The schema at a path of keys and indices, None where no value can be."""
-    found, budget = FoundSchema(schema), _StepBudget()
+    found, left = FoundSchema(schema), [_MAX_STEPS]
     for segment in path:
-        inner = _step(found.schema, segment, depth, budget)
+        inner = _step(found.schema, segment, depth, left)
         if inner is None:
             return None
         found = FoundSchema(inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared)
     return found
 
 
-class _StepBudget:
-    """The number of steps left: alternatives of alternatives multiply at each segment."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = _MAX_STEPS
-
-
-def _step(schema: Any, segment: str, depth: int, budget: _StepBudget) -> FoundSchema | None:
-    """The schema one key or index further, by all parts that apply; the unrestricted schema once the budget is used."""
-    budget.left -= 1
-    if not depth or budget.left < 0:
+def _step(schema: Any, segment: str, depth: int, left: list[int]) -> FoundSchema | None:
+    """The schema one key or index further, by all parts that apply; the unrestricted schema once no step is `left` of
+    the whole search: alternatives of alternatives multiply at each segment."""
+    left[0] -= 1
+    if not depth or left[0] < 0:
         return FoundSchema(True)
     parts = [*_same_value_parts(schema)]
     steps = [_step_into(schema, part, segment) for part in parts]
     choices = [part[key] for part in parts for key in CHOICES if isinstance(part.get(key), list)]
-    steps += [_step_into_choices(schema, each, segment, depth, budget) for each in choices]
+    steps += [_step_into_choices(schema, each, segment, depth, left) for each in choices]
     if None in steps:
         return None
     specified = [each for each in steps if each is not None and each is not _UNSPECIFIED]
@@ -122,12 +114,12 @@ _UNSPECIFIED: Final = FoundSchema(True, maybe=True)
 
 
 def _step_into_choices(
-    root: Any, choices: list[Any], segment: str, depth: int, budget: _StepBudget
+    root: Any, choices: list[Any], segment: str, depth: int, left: list[int]
 ) -> FoundSchema | None:
     """One step into alternatives: the union of those that have the segment, None where none has."""
-    if len(choices) > budget.left:
+    if len(choices) > left[0]:
         return FoundSchema(True, maybe=True)
-    steps = [_step(with_definitions(root, each), segment, depth - 1, budget) for each in choices]
+    steps = [_step(with_definitions(root, each), segment, depth - 1, left) for each in choices]
     if all(each == FoundSchema(True) for each in steps):
         return _UNSPECIFIED
     found = [each for each in steps if each is not None]

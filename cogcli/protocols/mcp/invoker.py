@@ -49,7 +49,7 @@ from cogcli.protocols.mcp.tool_checks import (
     tool_of,
     unusable_schema_notices,
 )
-from cogcli.protocols.mcp.traffic import McpExchange
+from cogcli.protocols.mcp.traffic import LOST, McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import Service
 from cogcli.specs.shipped_tools import MODULES, TABLES
@@ -152,7 +152,7 @@ class Mcp:
             error.record = error.record or _complete_record(about, link, exchange, began, None).to_payload()
             if error.code in _UNANSWERED and link.transport.stderr_text:
                 error.record["stderr"] = link.transport.stderr_text
-            if exchange.fault is not None and exchange.fault.is_lost:
+            if exchange.fault == LOST:
                 raise _SessionLost(error) from error
             raise
 
@@ -227,7 +227,7 @@ def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExch
         return call()
     except Exception as error:
         if exchange.fault is not None:
-            raise exchange.fault.error(left=exchange.left and not exchange.fault.is_lost) from error
+            raise exchange.fault.error(left=exchange.left and exchange.fault != LOST) from error
         gone = link.transport.closed_by
         if gone is not None and not isinstance(error, RuntimeErrorBase):
             raise gone.error(left=exchange.left) from error

@@ -65,11 +65,6 @@ class McpFault(NamedTuple):
     hint: str = ""
     retry_after: float | None = None
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the server does not know the session: the call did not run."""
-        return self == LOST
-
     def error(self, *, left: bool) -> RuntimeErrorBase:
         """A new error of this fault. `left`: whether the request went out."""
         error = self.kind(self.code, self.text, hint=self.hint, left=left)

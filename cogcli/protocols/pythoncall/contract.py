@@ -16,8 +16,6 @@ from cogcli.protocols.contract_finding import (
     argument_findings,
 )
 from cogcli.specs.binding import Binding
-from cogcli.specs.capability import Capability
-from cogcli.specs.service import Service
 
 _TYPES: Final = {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object",
@@ -25,13 +23,6 @@ _TYPES: Final = {
 }  # fmt: skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def python_findings(
-    binding: Binding, capability: Capability, service: Service, source: bytes
-) -> Iterator[ContractFinding | OperationContract]:
-    """The findings about the arguments, then the function's contract."""
-    yield from function_findings(binding, source, binding.operation, f"function `{binding.operation}`")
 
 
 def function_findings(
@@ -85,4 +76,9 @@ def _annotated(node: Any) -> set[str]:
     return set()
 
 
-JUDGES: Final = ContractJudges(python_findings, lambda service: ())
+JUDGES: Final = ContractJudges(
+    lambda binding, capability, service, source: function_findings(
+        binding, source, binding.operation, f"function `{binding.operation}`"
+    ),
+    lambda service: (),
+)
