@@ -45,16 +45,15 @@ def covers(wide: Any, narrow: Any) -> Cover:
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         return UNKNOWN
-    plain = _simple_cover(pair[0].python, pair[1].python, wide, narrow)
+    plain = _simple_cover(pair, wide, narrow)
     if plain is not None:
         return plain
-    if types_of(wide).isdisjoint(types_of(narrow)):
-        return _search_counterexample(wide, narrow)
-    if engine() != RUST:
-        return UNKNOWN
-    if _is_small(pair) and _is_proved(pair[0].rust, pair[1].rust, disjoint=False):
-        return YES
-    return _search_counterexample(wide, narrow)
+    if not types_of(wide).isdisjoint(types_of(narrow)):
+        if engine() != RUST:
+            return UNKNOWN
+        if _is_proved(pair, disjoint=False):
+            return YES
+    return _search_counterexample(pair, wide, narrow)
 
 
 def disjoint(wide: Any, narrow: Any) -> bool:
@@ -63,16 +62,17 @@ def disjoint(wide: Any, narrow: Any) -> bool:
     if pair is None:
         return False
     choices = _choices(narrow)
-    if choices is not None and len(choices) * (_work_per_node(wide) + _work_per_node(narrow)) <= _MAX_WORK:
+    if choices is not None and len(choices) * _work(pair) <= _MAX_WORK:
         return not any(fits(narrow, value) and fits(wide, value) for value in choices)
     if types_of(wide).isdisjoint(types_of(narrow)):
         return True
-    if engine() != RUST or not _is_small(pair):
-        return False
-    return _is_proved(pair[0].rust, pair[1].rust, disjoint=True)
+    return engine() == RUST and _is_proved(pair, disjoint=True)
 
 
-def _normalized_pair(wide: Any, narrow: Any) -> tuple[NormalizedSchema, NormalizedSchema] | None:
+_Pair = tuple[NormalizedSchema, NormalizedSchema]
+
+
+def _normalized_pair(wide: Any, narrow: Any) -> _Pair | None:
     """Both schemas normalized, None where nothing can be proved about them."""
     if max(len(orjson.dumps(wide)), len(orjson.dumps(narrow))) > _MAX_BYTES:
         return None
@@ -84,19 +84,18 @@ def _normalized_pair(wide: Any, narrow: Any) -> tuple[NormalizedSchema, Normaliz
     return None if unusable else (first, second)
 
 
-def _is_small(pair: tuple[NormalizedSchema, NormalizedSchema]) -> bool:
-    """Whether a proof is short: its time grows with the product of all alternatives."""
-    return all(
-        count_parts(each.rust) <= _MAX_PARTS and count_alternatives(each.rust) <= _MAX_WAYS for each in pair
-    )
+def _work(pair: _Pair) -> int:
+    """The work of checking one node of a value by both schemas."""
+    return pair[0].work_per_node + pair[1].work_per_node
 
 
-def _simple_cover(first: Any, second: Any, wide: Any, narrow: Any) -> Cover | None:
-    """The answer in a simple case, None in any other; `first` and `second` are `wide` and `narrow` normalized."""
+def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
+    """The answer in a simple case, None in any other; `pair` is `wide` and `narrow` normalized."""
+    first, second = pair[0].python, pair[1].python
     if first is True or first == {} or orjson.dumps(first) == orjson.dumps(second):
         return YES
     choices = _choices(narrow)
-    if choices is not None and len(choices) * (_work_per_node(wide) + _work_per_node(narrow)) > _MAX_WORK:
+    if choices is not None and len(choices) * _work(pair) > _MAX_WORK:
         return UNKNOWN
     if choices is not None:
         broken = [value for value in choices if fits(narrow, value) and not fits(wide, value)]
@@ -111,18 +110,13 @@ def _choices(schema: Any) -> list[Any] | None:
     return schema["enum"] if isinstance(schema, dict) and isinstance(schema.get("enum"), list) else None
 
 
-def _search_counterexample(wide: Any, narrow: Any) -> Cover:
+def _search_counterexample(pair: _Pair, wide: Any, narrow: Any) -> Cover:
     # Values at the bounds of the wide schema are the likeliest counterexamples.
-    most = max(10, _MAX_WORK // (MAX_NODES * (_work_per_node(wide) + _work_per_node(narrow))))
+    most = max(10, _MAX_WORK // (MAX_NODES * _work(pair)))
     for value in islice(chain(candidates(wide), candidates(narrow)), most):
         if fits(narrow, value) and not fits(wide, value):
             return Cover("no", value)
     return UNKNOWN
-
-
-def _work_per_node(schema: Any) -> int:
-    pair = _normalized(orjson.dumps(schema))
-    return pair.work_per_node if pair is not None else 1
 
 
 @lru_cache(maxsize=64)
@@ -130,12 +124,16 @@ def _normalized(schema: bytes) -> NormalizedSchema | None:
     return normalize(orjson.loads(schema))
 
 
-def _is_proved(wide: Any, narrow: Any, *, disjoint: bool) -> bool:
-    """Whether the library proves that `wide` covers `narrow`, or that they are disjoint."""
+def _is_proved(pair: _Pair, *, disjoint: bool) -> bool:
+    """Whether the library proves that the first schema covers the second, or that they are disjoint."""
     import jsonschema_rs
 
+    schemas = [each.rust for each in pair]
+    # The time of a proof grows with the product of all alternatives.
+    if any(count_parts(s) > _MAX_PARTS or count_alternatives(s) > _MAX_WAYS for s in schemas):
+        return False
     try:
-        first, second = (jsonschema_rs.canonicalize(each, **rust_options()) for each in (wide, narrow))
+        first, second = (jsonschema_rs.canonicalize(each, **rust_options()) for each in schemas)
         if disjoint:
             return first.intersect(second).kind is jsonschema_rs.canonical.CanonicalKind.FALSE
         return first.covers(second) is jsonschema_rs.canonical.Containment.YES

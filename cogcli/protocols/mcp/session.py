@@ -182,14 +182,17 @@ class Session:
         import anyio
         from mcp import MCPError
         from mcp_types import CallToolRequest, CallToolRequestParams
+        from pydantic import TypeAdapter
 
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
         request = CallToolRequest(params=CallToolRequestParams.model_validate(params))
+        # The SDK has checked the reply's form, and its models would drop unknown members.
+        plain_json: Any = TypeAdapter(dict[str, Any])
         in_progress.set(exchange)
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
-                result: dict[str, Any] = await link.session.send_request(request, _plain_json())
+                result: dict[str, Any] = await link.session.send_request(request, plain_json)
                 return result
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
@@ -214,13 +217,6 @@ class Session:
             link.stop(gently=gently)
         await asyncio.gather(*(link.task for link in self._links), return_exceptions=True)
         return [text for link in self._links for text in link.transport.leftovers]
-
-
-def _plain_json() -> Any:
-    """Reads a reply as plain JSON: the SDK has checked its form, and its models would drop unknown members."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(dict[str, Any])
 
 
 def _slow_start_error(stderr_text: str) -> TransportError:
