@@ -44,15 +44,11 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
     """The words that may stand for a value, with what they mean: those given, or those of the kinds named."""
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
-    from cogcli.cli.completion_values import (  # names of commands and flags need none of it
-        CompletionQuery,
-        values_of,
-    )
+    # Names of commands and flags need none of it.
+    from cogcli.cli.completion_values import CompletionQuery, values_of
 
-    typed = {name: value for name, value in ctx.params.items() if value}
-    return values_of(
-        kind, CompletionQuery(ctx.command.words, {**ctx.find_root().params, **typed}, incomplete)
-    )
+    typed = ctx.find_root().params | {name: value for name, value in ctx.params.items() if value}
+    return values_of(kind, CompletionQuery(ctx.command.words, typed, incomplete))
 
 
 @contextmanager

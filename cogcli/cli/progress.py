@@ -165,17 +165,14 @@ class Animated(Static):
             return
         if self._live is None:
             self.screen.notify_line(self.head(root))
-            self._live = self._start_live()
+            from rich.console import Console
+            from rich.live import Live
 
-    def _start_live(self) -> Any:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(file=self.screen.err.file, width=self.screen.err.width, highlight=False)
-        live = Live(self, console=console, refresh_per_second=10, transient=True, redirect_stdout=False,
-                    redirect_stderr=False)  # fmt: skip
-        live.start()
-        return live
+            console = Console(file=self.screen.err.file, width=self.screen.err.width, highlight=False)
+            live = Live(self, console=console, refresh_per_second=10, transient=True, redirect_stdout=False,
+                        redirect_stderr=False)  # fmt: skip
+            live.start()
+            self._live = live
 
     def __rich__(self) -> Any:
         from rich.text import Text

@@ -22,16 +22,9 @@ def is_skill(context: CommandContext, word: str) -> bool:
     except UsageError:
         episode = ""
     if word in known and episode:
-        raise UsageError(
-            "usage.value",
-            f"`{word}` is a skill, and it names episode {episode}",
-            next=(f"cogcli trace {episode}", f"cogcli run {word}"),
-        )
+        what = f"`{word}` is a skill, and it names episode {episode}"
+        raise UsageError("usage.value", what, next=(f"cogcli trace {episode}", f"cogcli run {word}"))
     if word not in known and not episode:
-        raise UsageError(
-            "episode.unknown",
-            f"`{word}` is neither a skill nor an episode",
-            hint=suggestion(word, known),
-            next=("cogcli ls", "cogcli skills ls"),
-        )
+        what, hint = f"`{word}` is neither a skill nor an episode", suggestion(word, known)
+        raise UsageError("episode.unknown", what, hint=hint, next=("cogcli ls", "cogcli skills ls"))
     return word in known

@@ -166,9 +166,8 @@ class _Level:
         for param in ctx.find_root().command.params:
             value = ctx.params.pop(param.name)
             if param.name in typed:
-                parser.flags[param.name] = (
-                    [*parser.flags.get(param.name, ()), *value] if param.multiple else value
-                )
+                before = parser.flags.get(param.name, ()) if param.multiple else ()
+                parser.flags[param.name] = [*before, *value] if param.multiple else value
 
     def _refusal(self, error: Any) -> UsageError:
         """An error of typer as one of ours."""

@@ -19,9 +19,8 @@ def chrome(trace: Trace) -> dict[str, Any]:
     """The object that `chrome://tracing` and ui.perfetto.dev open."""
     lanes = lanes_of(trace.spans)
     names = [_name("process_name", 0, "cogcli")]
-    names += [
-        _name("thread_name", lane, f"lane {lane}") for lane in range(max(lanes.values(), default=-1) + 1)
-    ]
+    count = max(lanes.values(), default=-1) + 1
+    names += [_name("thread_name", lane, f"lane {lane}") for lane in range(count)]
     spans = [
         {
             "ph": "X", "name": span.name, "cat": "cogcli", "pid": _PROCESS, "tid": lanes[span.id],

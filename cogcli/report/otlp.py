@@ -31,12 +31,8 @@ def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
     }
     if span.moments:
         body["events"] = [
-            {
-                "timeUnixNano": _nanoseconds(moment.at),
-                "name": moment.name,
-                "attributes": _attributes(moment.attributes),
-            }
-            for moment in span.moments
+            {"timeUnixNano": _nanoseconds(at), "name": name, "attributes": _attributes(attributes)}
+            for name, at, attributes in span.moments
         ]
     if span.error:
         body["status"] = {"code": _ERROR} | ({"message": span.message} if span.message else {})

@@ -160,9 +160,8 @@ class RunFold:
         step.binding = step.fallback or step.binding
         error = payload.get("error")
         step.error = error if isinstance(error, dict) else None
-        step.writes = texts_of(
-            [w.get("target") for w in list_of(payload.get("writes")) if isinstance(w, dict)]
-        )
+        writes = list_of(payload.get("writes"))
+        step.writes = texts_of([write.get("target") for write in writes if isinstance(write, dict)])
         step.ms = _milliseconds(payload.get("latency_ms"), event.metrics)
         if isinstance(usage := payload.get("usage"), dict):
             calls = _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))

@@ -48,13 +48,10 @@ def _one(context: CommandContext, word: str) -> UsageError:
         pair = f"@last~1 {quote(word)}" if newest[1:] else ""
     else:
         pair = f"{quote(word)} @last" if newest else ""
-    return UsageError(
-        "usage.value",
-        "`diff` needs two episodes, or none for the newest two",
-        found=f"`{word}`",
-        hint="" if pair else "there is no other one to compare it with",
-        next=(f"cogcli diff {pair}",) if pair else ("cogcli ls",),
-    )
+    what = "`diff` needs two episodes, or none for the newest two"
+    hint = "" if pair else "there is no other one to compare it with"
+    next = f"cogcli diff {pair}" if pair else "cogcli ls"
+    return UsageError("usage.value", what, found=f"`{word}`", hint=hint, next=(next,))
 
 
 def _side(context: CommandContext, word: str) -> Side:

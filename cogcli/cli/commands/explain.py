@@ -41,14 +41,8 @@ def explain(
 
 
 def _text(found: dict[str, object]) -> str:
-    lines = [
-        f"{found['code']}",
-        "",
-        f"  {found['means']}",
-        "",
-        f"  example  {found['example']}",
-        f"  cure     {found['cure']}",
-    ]
+    lines = [f"{found['code']}", "", f"  {found['means']}", ""]
+    lines += [f"  example  {found['example']}", f"  cure     {found['cure']}"]
     if found["exit_code"] is not None:
         retry = ", may be retried" if found["retryable"] else ""
         lines.append(f"  exit     {found['exit_code']}{retry}")

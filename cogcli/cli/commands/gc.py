@@ -71,15 +71,10 @@ def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool
     from cogcli.cli.prompt import ask, can_ask
 
     if not can_ask(context):
-        raise UsageError(
-            "usage.flag",
-            f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on",
-            hint="--yes says so in advance; --dry-run only tells",
-            next=(
-                f"cogcli gc{_criteria_flags(context, flags)} --dry-run",
-                f"cogcli gc{_criteria_flags(context, flags)} --yes",
-            ),
-        )
+        what = f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on"
+        hint, again = "--yes says so in advance; --dry-run only tells", _criteria_flags(context, flags)
+        next = (f"cogcli gc{again} --dry-run", f"cogcli gc{again} --yes")
+        raise UsageError("usage.flag", what, hint=hint, next=next)
     return ask(context, f"remove {_amount(planned)}? [y/N]") in ("y", "yes")
 
 

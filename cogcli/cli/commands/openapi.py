@@ -56,9 +56,8 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     servers = "live services" if live else "mock servers on 127.0.0.1"
     dot = context.screen.out.glyphs.dot
-    listener = _start(
-        context, f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", names
-    )
+    head = f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time"
+    listener = _start(context, head, names)
     verified = app.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )

@@ -153,10 +153,8 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
         left = state_document.parse_state(stored, directory)
     except CogcliError:
         return "its JSON"
-    return (
-        state_document.first_difference(left, state_document.parse_state(projected, directory))
-        or "its bytes, not its values"
-    )
+    right = state_document.parse_state(projected, directory)
+    return state_document.first_difference(left, right) or "its bytes, not its values"
 
 
 def _summary(context: CommandContext, document: dict[str, Any], directory: Path) -> list[StyledLine]:
