@@ -20,8 +20,14 @@ from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Check, Judge, ObservedExchange, exchange_from_mock, exchange_from_record
-from cogcli.protocols.http.observed import Answering
+from cogcli.protocols.exchange import (
+    Answering,
+    Check,
+    Judge,
+    ObservedExchange,
+    exchange_from_mock,
+    exchange_from_record,
+)
 from cogcli.protocols.live_document import document_server, judge_of
 from cogcli.protocols.secrets import Secrets
 from cogcli.runs.results import RunResult

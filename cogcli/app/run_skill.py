@@ -8,9 +8,9 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import state_home
-from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.launch import Watch, launch_given
+from cogcli.runs.prepare import RunEnvironment
 from cogcli.runs.results import RunResult
 
 

@@ -20,8 +20,7 @@ from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
 from cogcli.runs.launch import launch
-from cogcli.runs.one_step import one_step_skill, prepare_one_step
-from cogcli.runs.prepare import RunRequest
+from cogcli.runs.prepare import RunRequest, one_step_skill, prepare_one_step
 from cogcli.runs.results import RunResult
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability

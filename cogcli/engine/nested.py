@@ -14,7 +14,7 @@ from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.events import build
 from cogcli.events.envelope import Draft
 from cogcli.mapping.apply import initial_state
-from cogcli.state.cognitive import to_payload
+from cogcli.state.execution import to_payload
 
 MAX_DEPTH = 10
 

@@ -146,7 +146,7 @@ class Task:
 
 
 class Loop:
-    """Drives one root task to its end. `abandoned` counts calls whose threads were left behind."""
+    """Drives one root task to its end."""
 
     _root: Task
     _current: Task
@@ -172,7 +172,6 @@ class Loop:
         self._inline_until: float | None = None
         self._signals: list[tuple[str, float]] = []
         self._interrupted = False
-        self.abandoned = 0
 
     # -- from outside -------------------------------------------------------------------------------------------------
 
@@ -451,7 +450,6 @@ class Loop:
         if task.call is not None:
             _, call = self._in_flight.pop(task.call)
             task.call = None
-            self.abandoned += 1
             if call.on_abandon is not None:
                 call.on_abandon()
         self._release(task)

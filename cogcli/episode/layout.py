@@ -4,7 +4,8 @@ of its documents, in the order of the shared format (docs/reference/episode.md#s
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
 
 EVENTS: Final = "events.jsonl"
 LEARN: Final = "learn.jsonl"
@@ -83,3 +84,29 @@ def is_blob_name(name: str) -> bool:
 def kind_of(name: str) -> str:
     """The kind of a file as the manifest says it: its stem, or `blob`."""
     return "blob" if name.startswith(f"{BLOBS}/") else name.partition(".")[0]
+
+
+FindingSeverity = Literal["error", "warning", "info"]
+
+
+class Finding(NamedTuple):
+    """One thing seen in an episode. `line` is 1-based, 0 where a file has no lines to speak of."""
+
+    code: str
+    severity: FindingSeverity
+    file: str
+    line: int
+    message: str
+
+
+def error_finding(code: str, file: str, line: int, message: str) -> Finding:
+    """A finding of severity error; of the name of a file, which anybody may have chosen, at most 200 characters."""
+    return Finding(code, "error", file[:200], line, message)
+
+
+FindingSink = Callable[[str], None]
+"""What takes the messages of the repairs that a projection makes."""
+
+
+def ignore_message(message: str) -> None:
+    """A sink for those who do not ask."""

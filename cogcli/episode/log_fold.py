@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
-from cogcli.episode.findings import FindingSink, ignore_message
+from cogcli.episode.layout import FindingSink, ignore_message
 from cogcli.episode.project import Projection
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of

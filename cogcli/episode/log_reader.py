@@ -17,10 +17,9 @@ from typing import Any, Final
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.episode import blobs, refusals
-from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
-from cogcli.episode.layout import EVENTS, is_renamed
+from cogcli.episode.layout import EVENTS, Finding, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
 from cogcli.events.envelope import ABSENT, TYPES, Event, from_json
 

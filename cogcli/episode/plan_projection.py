@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, text_of
-from cogcli.episode.findings import FindingSink, ignore_message
-from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES
+from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore_message
 from cogcli.episode.log_lines import FIRST
 from cogcli.events.envelope import Event
 

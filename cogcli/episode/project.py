@@ -22,7 +22,6 @@ from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between, to_bytes
-from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
 from cogcli.episode.layout import (
@@ -32,6 +31,8 @@ from cogcli.episode.layout import (
     SCHEMA_VERSION,
     TERMINAL_LINKS,
     VERSION,
+    FindingSink,
+    ignore_message,
 )
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.plan_projection import VALUE_MEMBERS, PlanProjection

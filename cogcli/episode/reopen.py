@@ -27,10 +27,9 @@ from cogcli.core.files import FileRefused
 from cogcli.episode import blobs, refusals
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
 from cogcli.episode.disk_reserve import holder
-from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, TORN, is_renamed
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, TORN, Finding, is_renamed
 from cogcli.episode.log_lines import (
     FIRST,
     LATEST,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
@@ -117,3 +120,37 @@ def mask_payload(payload: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     if isinstance(options, dict) and "binds" in options:
         masked["options"] = {**masked["options"], "binds": redactor.mask_known(options["binds"])}
     return masked
+
+
+class ActiveTime:
+    """A fold over the events of a log in order, those of nested runs included."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+        self._last = ""
+        self._before = 0
+
+    def apply(self, event: Event) -> None:
+        """Count one event."""
+        row = row_of(event.event_type)
+        if row.outside_time:
+            return
+        if row.reopens and self._begun:
+            self._before += _between(self._begun, self._last) or 0
+            self._begun = event.timestamp
+        self._begun = self._begun or event.timestamp
+        self._last = event.timestamp
+
+    @property
+    def milliseconds(self) -> int | None:
+        """The sum so far in milliseconds; None where the log has no valid timestamps."""
+        last = _between(self._begun, self._last)
+        return None if last is None else self._before + last
+
+
+def _between(start: str, end: str) -> int | None:
+    try:
+        span = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    except (TypeError, ValueError):
+        return None
+    return round(span.total_seconds() * 1000)

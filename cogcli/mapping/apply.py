@@ -20,8 +20,7 @@ from cogcli.core.refs import Target, parse_target
 from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import Event
 from cogcli.events.types import EVENT_TYPES, row_of
-from cogcli.state.cognitive import frame_from
-from cogcli.state.execution import ExecutionState, StepResult, TraceStep
+from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
 
 
 class Write(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.problems import suggestion
 from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
+from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import disjoint
 from cogcli.schema.lookup import FoundSchema, members, schema_at
@@ -17,7 +18,6 @@ from cogcli.schema.visitor import Bundle, any_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.capability import Capability
-from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template
 
@@ -215,3 +215,25 @@ def _list(value: list[Any], inputs: Fields) -> Given | None:
     else:
         shape |= {"items": {"anyOf": schemas}, "maxItems": len(schemas)}
     return Given(bundle.whole(shape))
+
+
+def schema_of(field: FieldSpec) -> Any:
+    """The schema of the values that fit a field; it admits null only for the type `any`."""
+    bundle = Bundle()
+    return bundle.whole(_part(field, bundle))
+
+
+def _part(field: FieldSpec, bundle: Bundle) -> dict[str, Any]:
+    found: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
+    if field.enum is not None:
+        found["enum"] = field.enum
+    if field.items is not None:
+        found["items"] = _part(field.items, bundle)
+    if field.schema is not None:
+        fragment = field.schema
+        closed = SchemaBundler(fragment if isinstance(fragment, dict) else {}).bundle(fragment, ())
+        part = bundle.part(closed)
+        if isinstance(part, dict) and not part.keys() & found.keys():
+            return {**found, **part}
+        found["allOf"] = [part]
+    return found

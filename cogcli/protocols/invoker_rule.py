@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.http.observed import Answering, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Seen, json_reply
 
 PATIENT: Final = 10.0
 """Seconds by which a call with a timeout of a fraction of a second must have ended."""

@@ -15,11 +15,10 @@ from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.changes import ContractChange
 from cogcli.documents.loader import MAX_BYTES, identity_of, load, parse_document
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Judge
+from cogcli.protocols.exchange import Answering, Judge
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
-from cogcli.protocols.http.observed import Answering
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service

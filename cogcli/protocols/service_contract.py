@@ -171,7 +171,7 @@ def source_bytes(service: Service, described_by: str) -> bytes | None:
 
         return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
     if described_by == SOURCE and "server" in service.settings:
-        from cogcli.specs.shipped_tools import MODULES, TABLES
+        from cogcli.specs.service import MODULES, TABLES
 
         modules = {module for module, _ in TABLES.get(service.settings["server"], {}).values()}
         return b"\0".join(_module_bytes(MODULES + module, "") or b"" for module in sorted(modules))

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.events.active_time import ActiveTime
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
 from cogcli.report.run_view import Branch, RunView, StepView, Used, branches, texts_of
 

@@ -21,9 +21,8 @@ from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
-from cogcli.events.active_time import ActiveTime
 from cogcli.events.build import IN_DOUBT
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import ActiveTime, Draft, Event
 from cogcli.events.types import row_of
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
+    from cogcli.bindings.breaker import Circuits
+    from cogcli.core.system import Clock, IdSource
     from cogcli.engine.context import RunOptions
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.skill import Skill
+    from cogcli.episode.signing import Sign
+    from cogcli.protocols.pythoncall.readable_files import Reads
+    from cogcli.specs.registry import Registry
 
 _TEXT: Final = FieldSpec("string")
 _OBJECT: Final = FieldSpec("object")
@@ -144,3 +149,51 @@ def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
 
 def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
     return Problem(code, "E", "", 0, 0, f"/{path}", message, hint)
+
+
+class RunEnvironment(NamedTuple):
+    """Decided before a run, by settings and trust; nothing in a run changes it. Paths are absolute."""
+
+    runs_dir: str
+    state_dir: str
+    environ: Mapping[str, str]
+    clock: Clock
+    ids: IdSource
+    open_registry: Callable[[], Registry]
+    """Called where specs are needed: a broken configuration file is an error there only."""
+    signer: Callable[[], Sign | None] = lambda: None
+    """Called where a manifest may be signed, for the same reason; None without a key."""
+    use_env_proxy: bool = False
+    reads: Reads | None = None
+    """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
+    circuits: Circuits | None = None
+    """Circuit breakers; None for those that all runs of this process share."""
+
+
+def one_step_skill(
+    head: Mapping[str, str], uses: str, values: Mapping[str, Any], outputs: Mapping[str, Any], names: Iterable[str],
+    step: Mapping[str, Any] = {},
+) -> dict[str, Any]:  # fmt: skip
+    """The specification of a skill whose only step calls `uses` with these values and gives its outputs of these names.
+
+    `head` has id, name and description; `step` more members of the step, or others in place of these."""
+    call = {
+        "id": "call",
+        "uses": uses,
+        "input": {name: {"$literal": value} for name, value in values.items()},
+        "output": {name: f"outputs.{name}" for name in names},
+        **step,
+    }
+    return {**head, "version": "1.0.0", "inputs": {}, "outputs": dict(outputs), "steps": [call]}
+
+
+def prepare_one_step(
+    catalog: Catalog, skill: dict[str, Any], request: RunRequest, selection: SelectionOptions, file: str = ""
+) -> PreparedRun:
+    """A run of such a skill, alone in the catalog. `file` is named where something is wrong with it."""
+    specs = {key: spec for key, spec in catalog.raw.items() if not key.startswith("skill:")}
+    id: str = skill["id"]
+    alone = catalog._replace(skills={id: skill_from(skill, file)}, raw={**specs, f"skill:{id}": skill})
+    return PreparedRun(
+        request._replace(skill_id=id), alone.skills[id], alone, {}, request.frame, selection, []
+    )

@@ -12,10 +12,8 @@ from typing import Any, Final
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.probe import is_promise, resolution_of
 from cogcli.runs.effects import IN_DOUBT, Effect
-from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
-from cogcli.runs.one_step import one_step_skill, prepare_one_step
-from cogcli.runs.prepare import PreparedRun
+from cogcli.runs.prepare import PreparedRun, RunEnvironment, one_step_skill, prepare_one_step
 from cogcli.runs.rerun import Reuse
 from cogcli.runs.rerun_effects import find_repeats
 from cogcli.specs.capability import Capability

@@ -22,9 +22,9 @@ from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
-from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import InterceptedRunner, engine_over_log, live_runner, run_engine
 from cogcli.runs.log_index import LogIndex, answered_request, locate_error
+from cogcli.runs.prepare import RunEnvironment
 from cogcli.runs.replay import find_differing_specs, read_pinned_catalog, request_from
 from cogcli.runs.rerun_effects import find_repeats
 from cogcli.runs.results import (

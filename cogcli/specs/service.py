@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
@@ -50,3 +51,31 @@ def service_from(raw: dict[str, Any], file: str = "", **place: Any) -> Service:
     """A service from its checked mapping; `place` has the members that follow from where it was found."""
     settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
     return value_from(Service, raw, settings=settings, file=file, **place)
+
+
+MODULES: Final = "cogcli.official."
+
+TABLES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "official_text_tools": {
+        "normalize": ("text", "normalize"),
+        "split_sections": ("text", "split_sections"),
+        "detect_language": ("text", "detect_language"),
+        "summarize": ("prose", "summarize_by_frequency"),
+        "summarize_by_lead": ("prose", "summarize_by_lead"),
+        "extract_keywords": ("prose", "extract_keywords"),
+        "score_readability": ("prose", "score_readability"),
+        "find_entities": ("extract", "find_entities"),
+    },
+    "official_data_tools": {
+        "parse_json": ("data", "parse_json"),
+        "merge_objects": ("data", "merge_objects"),
+        "profile_records": ("data", "profile_records"),
+        "validate": ("schema", "validate"),
+        "summarize_column": ("table", "summarize_column"),
+        "total_groups": ("table", "total_groups"),
+    },
+    "official_web_tools": {
+        "extract_content": ("web", "extract_content"),
+    },
+}
+"""By server and tool: module, below `MODULES`, and function. Arguments are the function's own."""

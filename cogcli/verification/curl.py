@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final
 
 from cogcli.core.redact import Redactor
-from cogcli.protocols.http.observed import Seen
+from cogcli.protocols.exchange import Seen
 from cogcli.specs.binding import Binding
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service

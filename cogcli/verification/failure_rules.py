@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
 from cogcli.protocols.mcp.rules import tool_members
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran

@@ -22,12 +22,10 @@ from cogcli.engine.run import Finished
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.http.observed import Answering, Seen
+from cogcli.protocols.exchange import Answering, Seen
 from cogcli.protocols.invoker_rule import InvokerRule, RuleBroken, RuleSkipped
-from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
-from cogcli.runs.one_step import one_step_skill
-from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.prepare import PreparedRun, RunEnvironment, RunRequest, one_step_skill
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cogcli.protocols.http.observed import Answering, Reply, Seen
+from cogcli.protocols.exchange import Answering, Reply, Seen
 from cogcli.verification.scenario import LOOPBACK
 
 _LARGEST: Final = 64 * 1024 * 1024

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Final
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.verification.scenario import CannedReply
 
 _MOST_WORDS: Final = 20

@@ -21,9 +21,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/code_frame.py": 1, "cli/command_help.py": 1, "cli/commands/diff.py": 1, "cli/commands/explain.py": 1,
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 5, "cli/commands/help.py": 2, "cli/commands/run.py": 1,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 4, "cli/commands/trace.py": 2, "cli/completion.py": 2,
-        "cli/completion_values.py": 8, "cli/context.py": 3, "cli/crash.py": 2, "cli/inputs.py": 1,
+        "cli/completion_values.py": 8, "cli/context.py": 5, "cli/crash.py": 2, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 2, "cli/render_error.py": 5,
-        "cli/run_report.py": 1, "cli/run_skill.py": 2, "cli/skill_or_episode.py": 2, "cli/trace_episode.py": 5,
+        "cli/run_report.py": 1, "cli/run_skill.py": 2, "cli/trace_episode.py": 5,
         "cli/trace_tree.py": 1, "cli/trace_views.py": 3,
     },
     "payload models need pydantic, which no run loads; a journal is for those who write": {

@@ -12,6 +12,7 @@ import pytest
 from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, Sandbox
 from crash_points import Range
+from fakes.logged import is_clean
 from fakes.runner import ScriptedRunner, gives
 from fakes.runs import RUN_ID, engine_for, request
 from fakes.specs import capability, skill, step
@@ -24,7 +25,7 @@ from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 LINEAR = FLOWS[0]
 

@@ -16,6 +16,7 @@ from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, Flow, Sandbox
 from crash_invariants import CALLS, broken, key_of
 from crash_points import Range, finished
+from fakes.logged import is_clean
 
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
@@ -23,7 +24,7 @@ from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 LARGE = 20_000
 """From how many bytes on a long run, too, flips one bit of some bytes only, outside the log."""

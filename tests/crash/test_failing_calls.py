@@ -13,9 +13,10 @@ import pytest
 from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, REGISTRY, Flow
 from crash_points import Point, Range
+from fakes.logged import is_clean
 
 from cogcli.episode.listing.episode_row import read_row
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 MODES = [f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")]
 

@@ -12,8 +12,9 @@ import pytest
 from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, SYSCALLS, Flow
 from crash_points import Outcome, Point, Range
+from fakes.logged import is_clean
 
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
 

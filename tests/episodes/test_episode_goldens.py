@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from fakes.logged import is_clean
 from support.seed_example import COMPLETE
 
 from cogcli.episode.document_bytes import to_bytes
@@ -21,7 +22,7 @@ from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 HERE = Path(__file__).parent
 CASES = sorted(folder.name for folder in HERE.iterdir() if (folder / "events.jsonl").exists())

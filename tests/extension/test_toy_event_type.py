@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fakes.logged import is_clean
 
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
@@ -13,7 +14,7 @@ from cogcli.episode.log_fold import Counters
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 from cogcli.events import build, payloads
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import EVENT_TYPES, EventType

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from cogcli.episode.layout import Finding
 from cogcli.events.envelope import Event
 
 STAMP = "2026-11-20T22:58:0{}.000000Z"
@@ -15,3 +17,8 @@ def event(second: int, type: str, phase: str, payload: dict[str, Any], **more: A
     base = Event(second, f"ev_{second}", STAMP.format(second), "ep_01M7XJXW876C0000000000000A", "run_root",
                  "7f3a91c2" * 4, phase, type, payload)  # fmt: skip
     return base._replace(**more)
+
+
+def is_clean(findings: Iterable[Finding]) -> bool:
+    """Whether nothing was altered."""
+    return all(finding.severity != "error" for finding in findings)

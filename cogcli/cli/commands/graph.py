@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.cli.context import CommandContext
+from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import OUTPUT, argument, choice, command
-from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK
 from cogcli.report import graph as drawing
 from cogcli.report.run_fold import fold

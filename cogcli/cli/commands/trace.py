@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.cli.context import CommandContext
+from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import argument, command, wrong_flag
 from cogcli.cli.run_flags import EXPORTED, RunFlags, TraceFlags
-from cogcli.cli.skill_or_episode import is_skill
 
 _OF_EPISODES = ("why", "follow", "step", "o")
 

@@ -16,9 +16,8 @@ from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.files import FileRefused
 from cogcli.episode import signing
 from cogcli.episode.document_bytes import read_object
-from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
+from cogcli.episode.layout import EVENTS, MANIFEST, Finding, error_finding, is_renamed
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable
 from cogcli.episode.verify.documents import DocumentCheck
 from cogcli.episode.verify.files import EpisodeFiles, ForeignFiles
@@ -66,11 +65,6 @@ def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
             if error.reason == "not-regular":
                 refusal.hint = "an episode holds regular files only: put the file itself there"
             raise refusal from error
-
-
-def is_clean(findings: Iterable[Finding]) -> bool:
-    """Whether nothing was altered."""
-    return all(finding.severity != "error" for finding in findings)
 
 
 def level_of(findings: Iterable[Finding]) -> str:

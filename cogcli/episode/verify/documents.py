@@ -18,9 +18,19 @@ from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
+from cogcli.episode.layout import (
+    BLOBS,
+    EVENTS,
+    FILES,
+    LEARN,
+    MANIFEST,
+    STATE,
+    SUMMARY,
+    Finding,
+    error_finding,
+    is_blob_name,
+)
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.manifest import entry, manifest_of, measure
 from cogcli.episode.signing import is_signature

@@ -13,9 +13,8 @@ from typing import Final
 
 from cogcli.core.files import FileRefused
 from cogcli.episode.blobs import MAX_BLOB
-from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import TEMPORARY, Folder
-from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, is_blob_name
+from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, Finding, error_finding, is_blob_name
 from cogcli.episode.manifest import measure
 
 _DEEPEST: Final = 16

@@ -20,9 +20,8 @@ from cogcli.core.jsonvalue import equal, object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
-from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, OUTCOMES, STATE, kind_of
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, OUTCOMES, STATE, Finding, error_finding, kind_of
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA, NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles

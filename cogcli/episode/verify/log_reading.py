@@ -13,9 +13,8 @@ from cogcli.core.canonical import digest
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.findings import Finding, FindingSeverity, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS, MANIFEST
+from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
 from cogcli.episode.log_reader import event_of

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.step_path import StepPath
-from cogcli.episode.findings import Finding, error_finding
-from cogcli.episode.layout import EVENTS
+from cogcli.episode.layout import EVENTS, Finding, error_finding
 from cogcli.events.envelope import Event
 from cogcli.events.payloads import problem_of
 from cogcli.events.types import EVENT_TYPES, row_of

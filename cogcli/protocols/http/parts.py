@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.documents.openapi import OpenApiOperation, Parameter
-from cogcli.protocols.http.url import encode, json_bytes, path_value, scalar, unfit
-from cogcli.specs.operation_path import names_in, path_of
+from cogcli.protocols.http.url import encode, json_bytes, names_in, path_of, path_value, scalar, unfit
 from cogcli.specs.request_locations import locate_keys
 
 _IN_QUERY: Final = ("GET", "HEAD", "DELETE")

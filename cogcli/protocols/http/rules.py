@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.invoker_rule import SECRET, RuleBench, RuleCase, require, require_error
 
 SHORT: Final = 0.6

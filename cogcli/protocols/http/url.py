@@ -3,6 +3,7 @@ of the base path."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -11,7 +12,6 @@ import orjson
 
 from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
-from cogcli.specs.operation_path import fill_path
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"
@@ -74,3 +74,29 @@ def json_bytes(value: Any, name: str) -> bytes:
         return orjson.dumps(to_plain_json(value))
     except NotJson as error:
         raise unfit(f"{name} is no JSON: {error}") from error
+
+
+_SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
+_NAME: Final = re.compile(r"\{([^{}]*)\}")
+GRAMMAR: Final = "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, none of them `.` or `..`"
+
+
+def path_of(operation: str) -> str | None:
+    """The path with a leading slash, None where the operation is no path."""
+    path = operation.removeprefix("/")
+    segments = path.split("/") if path else []
+    if not operation or any(
+        not _SEGMENT.fullmatch(segment) or segment in (".", "..") for segment in segments
+    ):
+        return None
+    return f"/{path}"
+
+
+def names_in(path: str) -> tuple[str, ...]:
+    """The names of `{name}` in a path, in order, each once."""
+    return tuple(dict.fromkeys(_NAME.findall(path)))
+
+
+def fill_path(path: str, values: dict[str, str]) -> str:
+    """A path with each `{name}` replaced; names without a value stay."""
+    return _NAME.sub(lambda match: values.get(match[1], match[0]), path)

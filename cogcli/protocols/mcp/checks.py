@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from cogcli.core.problems import suggestion
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.service import Service
-from cogcli.specs.shipped_tools import TABLES
+from cogcli.specs.service import TABLES, Service
 
 
 def check_service(context: CheckContext, service: Service) -> None:

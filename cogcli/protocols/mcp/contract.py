@@ -23,8 +23,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
 from cogcli.specs.module_lookup import module_file
-from cogcli.specs.service import Service
-from cogcli.specs.shipped_tools import MODULES, TABLES
+from cogcli.specs.service import MODULES, TABLES, Service
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}

@@ -37,8 +37,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
-from cogcli.protocols.mcp.session import McpLink, Session
-from cogcli.protocols.mcp.thread import Portal
+from cogcli.protocols.mcp.session import McpLink, Portal, Session
 from cogcli.protocols.mcp.tool_checks import (
     body_of,
     plain_reply,
@@ -51,8 +50,7 @@ from cogcli.protocols.mcp.tool_checks import (
 )
 from cogcli.protocols.mcp.traffic import LOST, McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.specs.service import Service
-from cogcli.specs.shipped_tools import MODULES, TABLES
+from cogcli.specs.service import MODULES, TABLES, Service
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.protocols.http.url import GRAMMAR, path_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
-from cogcli.specs.operation_path import GRAMMAR, path_of
 from cogcli.specs.service import Service
 
 CHANGING: Final = ("PUT", "PATCH", "DELETE")

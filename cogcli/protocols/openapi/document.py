@@ -21,8 +21,8 @@ from cogcli.core.json_pointer import DocumentFault, found_at
 from cogcli.documents.changes import openapi_changes
 from cogcli.documents.loader import DATA_KEYS, NAMING_KEYS, resolve
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.protocols.exchange import Reply, Seen, json_reply
 from cogcli.protocols.http import reply_body
-from cogcli.protocols.http.observed import Reply, Seen, json_reply
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
 from cogcli.protocols.openapi.judge import (
     RequestFault,

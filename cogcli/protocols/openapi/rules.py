@@ -7,7 +7,7 @@ import gzip
 from functools import partial
 from typing import Any, Final
 
-from cogcli.protocols.http.observed import Answering, Reply, json_reply
+from cogcli.protocols.exchange import Answering, Reply, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,

@@ -494,7 +494,7 @@ def test_a_shipped_server_is_called_without_any_process(own: Caller) -> None:
 def test_every_shipped_tool_is_a_function_that_exists() -> None:
     import importlib
 
-    from cogcli.specs.shipped_tools import TABLES
+    from cogcli.specs.service import TABLES
 
     for table in TABLES.values():
         for module, function in table.values():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import folder as folder_module
@@ -21,7 +22,7 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 from cogcli.runs.results import give_up
 
 Full = Callable[[Path], None]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 from sample_episode import reopened
 
 from cogcli.core.errors import EnvironmentRefusal
@@ -21,7 +22,7 @@ from cogcli.episode import reopen as reopen_module
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 LONG = os.environ.get("COGCLI_LONG_TESTS") == "1"
 KEPT = Path(__file__).parents[2] / "episodes"

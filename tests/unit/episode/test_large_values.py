@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 from cogcli.events import build
 
 BIG = "x" * SMALL

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 from sample_episode import reopened
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
@@ -21,7 +22,7 @@ from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 
 def refused(directory: Path, kind: type[CogcliError] = EnvironmentRefusal) -> CogcliError:

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from fakes.logged import is_clean
 
 from cogcli.core.canonical import canonical
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
@@ -28,7 +29,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import Trusted, is_clean, level_of, verify
+from cogcli.episode.verify.check import Trusted, level_of, verify
 
 
 def pem(key: Any, *, password: bytes | None = None) -> bytes:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.layout import is_episode_id
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.verify.check import verify
 
 
 @pytest.fixture

@@ -13,16 +13,17 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from fakes.logged import is_clean
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
+from cogcli.episode.layout import Finding
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify.check import MOST, is_clean, verify
+from cogcli.episode.verify.check import MOST, verify
 from cogcli.events.checksum import line_with_sum
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.logged import is_clean
 from support import foreign_tool as tool
 
 from cogcli.app.state_document import file_marks
 from cogcli.app.verify_episodes import verify_episode
-from cogcli.episode.findings import Finding
-from cogcli.episode.verify.check import is_clean, verify
+from cogcli.episode.layout import Finding
+from cogcli.episode.verify.check import verify
 
 FILES = ("events.jsonl", "learn.jsonl", "state.json", "summary.json", "release_notes.md", "artifacts/raw.bin")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cogcli.events.active_time import ActiveTime
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import ActiveTime, Event
 
 DAY = "2026-11-20T{}.000000Z"
 

@@ -13,8 +13,7 @@ from cogcli.mapping.apply import write_value
 from cogcli.mapping.inputs import Scope, resolve_input
 from cogcli.mapping.inputs import compile_input as compiled_input
 from cogcli.mapping.outputs import compile_output, writes_of
-from cogcli.state.cognitive import OutputState, WorkingState
-from cogcli.state.execution import ExecutionState
+from cogcli.state.execution import ExecutionState, OutputState, WorkingState
 
 NAMES = st.sampled_from(["a", "b", "c"])
 JSON: st.SearchStrategy[Any] = st.recursive(

@@ -8,8 +8,7 @@ from cogcli.core.errors import InputMappingError, ReferenceResolutionError
 from cogcli.core.refs import parse
 from cogcli.mapping.inputs import Scope, compile_input, resolve_input
 from cogcli.mapping.namespaces import read_reference
-from cogcli.state.cognitive import FrameState, OutputState, WorkingState
-from cogcli.state.execution import ExecutionState
+from cogcli.state.execution import ExecutionState, FrameState, OutputState, WorkingState
 
 
 def state(**blocks: Any) -> ExecutionState:

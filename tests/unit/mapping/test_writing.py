@@ -10,8 +10,7 @@ from cogcli.core.errors import OutputMappingError
 from cogcli.core.refs import READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
 from cogcli.mapping.apply import write_value
 from cogcli.mapping.outputs import compile_output, writes_of
-from cogcli.state.cognitive import OutputState, WorkingState
-from cogcli.state.execution import ExecutionState
+from cogcli.state.execution import ExecutionState, OutputState, WorkingState
 
 
 def state(**blocks: Any) -> ExecutionState:

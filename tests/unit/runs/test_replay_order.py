@@ -24,9 +24,8 @@ from support.sources import PACKAGE, said
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.protocols import PROTOCOLS
-from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import Intercept, launch
-from cogcli.runs.prepare import RunRequest, prepare
+from cogcli.runs.prepare import RunEnvironment, RunRequest, prepare
 from cogcli.runs.replay import replay
 from cogcli.specs.layers import Layer, layers_for
 from cogcli.specs.registry import Registry

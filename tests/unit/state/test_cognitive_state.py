@@ -5,8 +5,17 @@ import pytest
 from fakes.states import whole
 
 from cogcli.core.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
-from cogcli.state.cognitive import FrameState, OutputState, WorkingState, frame_from, to_payload
-from cogcli.state.execution import ExecutionState, TraceMetrics, TraceStep, snapshot
+from cogcli.state.execution import (
+    ExecutionState,
+    FrameState,
+    OutputState,
+    TraceMetrics,
+    TraceStep,
+    WorkingState,
+    frame_from,
+    snapshot,
+    to_payload,
+)
 
 
 def test_blocks_have_the_fields_of_the_seed() -> None:

@@ -13,8 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from cogcli.documents.openapi import OpenApiDocument
-from cogcli.protocols.exchange import exchange_from_mock
-from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.exchange import Answering, Reply, Seen, exchange_from_mock, json_reply
 from cogcli.protocols.openapi.document import DocumentMock
 from cogcli.protocols.openapi.judge import judge_exchange
 from cogcli.verification.loopback_server import Loopback

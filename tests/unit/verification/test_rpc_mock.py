@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.protocols.http.observed import Reply, Seen
+from cogcli.protocols.exchange import Reply, Seen
 from cogcli.protocols.openrpc.document import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"
