@@ -1,0 +1,146 @@
+"""JsonLogic rules, compiled once to closures and evaluated so that they fail closed.
+
+Pure; docs/reference/pack.md#rules."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.canonical import canonical
+from cogcli.core.json_pointer import pointer_of
+from cogcli.governance.evaluation import (
+    MAX_BYTES,
+    Broken,
+    Call,
+    Evaluate,
+    Evaluation,
+    Path,
+    boolean_of,
+    describe,
+)
+from cogcli.governance.operators import MAKES_LIST, OPERATORS
+
+MAX_DEPTH: Final = 64
+
+
+class Matched(NamedTuple):
+    """The result of a rule, and each path that it read with the value found there, None where there was none."""
+
+    result: bool
+    reads: dict[str, Any]
+
+
+class RuleError(NamedTuple):
+    """Why a rule has no result: `code` is one of missing, type, range, limit, invalid; `pointer` names the operator."""
+
+    code: str
+    pointer: str
+    message: str
+    reads: dict[str, Any]
+
+
+class RuleFault(NamedTuple):
+    """What makes a rule no rule, found without data."""
+
+    path: Path
+    message: str
+
+
+class Rule(NamedTuple):
+    """A compiled rule. One with faults never has a result."""
+
+    run: Evaluate
+    paths: frozenset[str]
+    """What `var` and `missing` name outside of loops."""
+    computed: bool
+    """Whether `missing` takes names that are worked out."""
+    faults: tuple[RuleFault, ...]
+
+
+def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
+    """Whether a rule matches these facts; never raises."""
+    if rule.faults:
+        fault = rule.faults[0]
+        return RuleError("invalid", pointer_of(fault.path), fault.message, {})
+    evaluation = Evaluation(data)
+    try:
+        result = rule.run(evaluation, data)
+    except Broken as broken:
+        return RuleError(broken.code, pointer_of(broken.path or ()), broken.message, evaluation.reads)
+    if isinstance(result, bool):
+        return Matched(result, evaluation.reads)
+    return RuleError(
+        "type", "", f"the result is {describe(result)}, expected true or false", evaluation.reads
+    )
+
+
+def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
+    """The rule of a JSON value that nests at most `depth` deep; what is wrong with it is in `faults`."""
+    compiler = _Compiler(depth)
+    if len(canonical(source)) > MAX_BYTES:
+        compiler.fault((), f"longer than {MAX_BYTES} bytes")
+        return Rule(never, frozenset(), False, tuple(compiler.faults))
+    run = compiler.expression(source, (), at_root=True)
+    return Rule(run, frozenset(compiler.paths), compiler.computed, tuple(compiler.faults))
+
+
+class _Compiler:
+    """Turns expressions into closures, collecting faults and the paths that are read."""
+
+    def __init__(self, depth: int) -> None:
+        self.faults: list[RuleFault] = []
+        self.paths: set[str] = set()
+        self.computed = False
+        self._depth = depth
+
+    def fault(self, path: Path, message: str) -> Evaluate:
+        self.faults.append(RuleFault(path, message))
+        return never
+
+    def expression(self, source: Any, path: Path, *, at_root: bool) -> Evaluate:
+        """The closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
+        if len(path) > 2 * self._depth:
+            return self.fault(path, f"nested more than {self._depth} deep")
+        if isinstance(source, list):
+            parts = [self.expression(item, (*path, i), at_root=at_root) for i, item in enumerate(source)]
+            return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
+        if not isinstance(source, dict):
+            return lambda evaluation, scope: source
+        if len(source) != 1:
+            return self.fault(path, "expected one operator in each object")
+        name, arguments = next(iter(source.items()))
+        operator = OPERATORS.get(name)
+        if operator is None:
+            return self.fault((*path, name), f"no operator `{name}`")
+        given = arguments if isinstance(arguments, list) else [arguments]
+        if not operator.least <= len(given) <= (operator.most or len(given)):
+            return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
+        call = Call(self, given, (*path, name), isinstance(arguments, list), at_root)
+        return _guarded(operator.build(call), call.path)
+
+    def condition(self, source: Any, path: Path, *, at_root: bool) -> Evaluate:
+        """The closure of an expression that is asked for its truth."""
+        run = self.expression(source, path, at_root=at_root)
+        if isinstance(source, list) or (isinstance(source, dict) and next(iter(source), "") in MAKES_LIST):
+            return lambda evaluation, scope: bool(run(evaluation, scope))
+        return lambda evaluation, scope: boolean_of(run(evaluation, scope))
+
+
+def never(evaluation: Evaluation, scope: Any) -> Any:
+    raise Broken("invalid", "not a rule")
+
+
+def _guarded(run: Evaluate, path: Path) -> Evaluate:
+    """An operator that counts as one operation and puts its place on an error that has none."""
+
+    def guarded(evaluation: Evaluation, scope: Any) -> Any:
+        evaluation.left -= 1
+        if evaluation.left < 0:
+            evaluation.spend(0)
+        try:
+            return run(evaluation, scope)
+        except Broken as broken:
+            broken.path = path if broken.path is None else broken.path
+            raise
+
+    return guarded

@@ -1,0 +1,310 @@
+"""The operators of JsonLogic rules, one row each (docs/reference/pack.md#rules). Pure.
+
+What differs from the public operator table, so that no value and no lack of one can widen a verdict:
+
+1. A missing variable without a default is an error, and null is missing.
+2. Nothing is coerced: ordering and arithmetic take numbers, `cat` and `substr` text, loops lists; `==` is `===`,
+   and equality or `in` across JSON types is an error.
+3. Truth is a boolean, or whether a list that an operator made has items; the result of a rule is a boolean.
+4. Paths of `var` are written out, `and`, `or` and `if` are not empty, and no other operator exists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.refs import MISSING
+from cogcli.governance.evaluation import (
+    MAX_BYTES,
+    Broken,
+    Call,
+    Evaluate,
+    Evaluation,
+    in_range,
+    list_of,
+    number_of,
+    same,
+    text_of,
+    whole_of,
+)
+
+
+def _var(call: Call) -> Evaluate:
+    written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
+    if type(written) is not int and not isinstance(written, str):
+        return call.fault("the path of `var` is not written out")
+    path = str(written)
+    if call.at_root:
+        call.compiler.paths.add(path)
+
+    def read(evaluation: Evaluation, scope: Any) -> Any:
+        value = evaluation.look_up(scope, path)
+        if value is not MISSING:
+            return value
+        if default is None:
+            raise Broken("missing", f"no value at `{path}`")
+        return default(evaluation, scope)
+
+    return read
+
+
+def _names(call: Call, first: int) -> Callable[[Evaluation, Any], list[str]]:
+    """The names that `missing` or `missing_some` asks for: written out, or worked out by one operator."""
+    sources = call.arguments[first:]
+    written = sources[0] if len(sources) == 1 and isinstance(sources[0], list) else sources
+    if all(isinstance(name, str) for name in written):
+        if call.at_root:
+            call.compiler.paths.update(written)
+        return lambda evaluation, scope: written
+    call.compiler.computed = True
+    parts = [call.argument(number) for number in range(first, len(call.arguments))]
+
+    def names(evaluation: Evaluation, scope: Any) -> list[str]:
+        values = [part(evaluation, scope) for part in parts]
+        return [text_of(name) for value in values for name in (value if isinstance(value, list) else [value])]
+
+    return names
+
+
+def _absent(evaluation: Evaluation, scope: Any, names: list[str]) -> list[str]:
+    evaluation.spend(len(names))
+    return [name for name in names if evaluation.look_up(scope, name) is MISSING]
+
+
+def _missing(call: Call) -> Evaluate:
+    names = _names(call, 0)
+    return lambda evaluation, scope: _absent(evaluation, scope, names(evaluation, scope))
+
+
+def _missing_some(call: Call) -> Evaluate:
+    needed, names = call.argument(0), _names(call, 1)
+
+    def missing_some(evaluation: Evaluation, scope: Any) -> list[str]:
+        wanted = names(evaluation, scope)
+        absent = _absent(evaluation, scope, wanted)
+        return [] if len(wanted) - len(absent) >= whole_of(needed(evaluation, scope)) else absent
+
+    return missing_some
+
+
+def _if(call: Call) -> Evaluate:
+    last = len(call.arguments) - len(call.arguments) % 2
+    cases = [(call.condition(number), call.argument(number + 1)) for number in range(0, last, 2)]
+    otherwise = call.argument(last) if last < len(call.arguments) else None
+
+    def choose(evaluation: Evaluation, scope: Any) -> Any:
+        for condition, value in cases:
+            if condition(evaluation, scope):
+                return value(evaluation, scope)
+        return otherwise(evaluation, scope) if otherwise else None
+
+    return choose
+
+
+def _and(call: Call) -> Evaluate:
+    parts = [call.condition(number) for number in range(len(call.arguments))]
+    return lambda evaluation, scope: all(part(evaluation, scope) for part in parts)
+
+
+def _or(call: Call) -> Evaluate:
+    parts = [call.condition(number) for number in range(len(call.arguments))]
+    return lambda evaluation, scope: any(part(evaluation, scope) for part in parts)
+
+
+def _truth(call: Call) -> Evaluate:
+    return call.condition(0)
+
+
+def _not(call: Call) -> Evaluate:
+    condition = call.condition(0)
+    return lambda evaluation, scope: not condition(evaluation, scope)
+
+
+def _eager(function: Callable[..., Any]) -> Callable[[Call], Evaluate]:
+    """An operator that is a function of the values of all its arguments."""
+
+    def build(call: Call) -> Evaluate:
+        parts = call.every()
+        return lambda evaluation, scope: function(*[part(evaluation, scope) for part in parts])
+
+    return build
+
+
+def _ordered(holds: Callable[[float, float], bool]) -> Callable[[Call], Evaluate]:
+    """A comparison of two numbers, or of three as `between`."""
+
+    def compare(*values: Any) -> bool:
+        numbers = [number_of(value) for value in values]
+        return all(holds(a, b) for a, b in pairwise(numbers))
+
+    return _eager(compare)
+
+
+def _subtract(first: Any, second: Any = None) -> int | float:
+    return in_range(-number_of(first) if second is None else number_of(first) - number_of(second))
+
+
+def _divide(dividend: Any, divisor: Any) -> int | float:
+    a, b = number_of(dividend), _divisor(divisor)
+    return in_range(a // b if type(a) is int and type(b) is int and a % b == 0 else a / b)
+
+
+def _remainder(dividend: Any, divisor: Any) -> int | float:
+    """The remainder with the sign of the dividend."""
+    a, b = number_of(dividend), _divisor(divisor)
+    rest = math.fmod(a, b)
+    return int(rest) if type(a) is int and type(b) is int else rest
+
+
+def _divisor(value: Any) -> int | float:
+    if number_of(value) == 0:
+        raise Broken("range", "division by zero")
+    return number_of(value)
+
+
+def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[Call], Evaluate]:
+    return _eager(lambda *values: in_range(combine([number_of(value) for value in values])))
+
+
+def _product(numbers: Iterable[Any]) -> int | float:
+    product: int | float = 1
+    for number in numbers:
+        product = in_range(product * number)
+    return product
+
+
+def _cat(*values: Any) -> str:
+    text = "".join(map(text_of, values))
+    if len(text) > MAX_BYTES:
+        raise Broken("limit", f"text longer than {MAX_BYTES} characters")
+    return text
+
+
+def _substr(value: Any, start: Any, length: Any = None) -> str:
+    """Part of a text; a negative start counts from the end, a negative length leaves so much off there."""
+    rest = text_of(value)[whole_of(start) :]
+    return rest if length is None else rest[: whole_of(length)]
+
+
+def _in(call: Call) -> Evaluate:
+    needle, haystack = call.every()
+
+    def contains(evaluation: Evaluation, scope: Any) -> bool:
+        wanted, among = needle(evaluation, scope), haystack(evaluation, scope)
+        if isinstance(among, str):
+            return text_of(wanted) in among
+        evaluation.spend(len(list_of(among)))
+        return True in [same(wanted, item) for item in among]
+
+    return contains
+
+
+def _merge(call: Call) -> Evaluate:
+    """Lists joined; a constant that is no list is one item."""
+    sources = call.arguments
+    parts = [
+        call.argument(number) if isinstance(source, dict | list) else (lambda item: lambda *_: [item])(source)
+        for number, source in enumerate(sources)
+    ]
+
+    def merge(evaluation: Evaluation, scope: Any) -> list[Any]:
+        joined = [item for part in parts for item in list_of(part(evaluation, scope))]
+        evaluation.spend(len(joined))
+        return joined
+
+    return merge
+
+
+def _loop(walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool) -> Callable[[Call], Evaluate]:
+    """An operator that evaluates its second argument for each item of its first, with the item in scope."""
+
+    def build(call: Call) -> Evaluate:
+        items = call.argument(0)
+        body = call.condition(1, at_root=False) if condition else call.argument(1, at_root=False)
+        return lambda evaluation, scope: walk(
+            (item, body(evaluation, item)) for item in list_of(items(evaluation, scope))
+        )
+
+    return build
+
+
+def _held(results: Iterable[tuple[Any, Any]]) -> list[bool]:
+    """Of each item whether it holds. All are asked: one that cannot be is an error wherever it is."""
+    return [holds for _, holds in results]
+
+
+def _all(results: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether it holds of each item, and there is one."""
+    held = _held(results)
+    return bool(held) and False not in held
+
+
+def _reduce(call: Call) -> Evaluate:
+    items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
+
+    def reduce(evaluation: Evaluation, scope: Any) -> Any:
+        accumulator = start(evaluation, scope)
+        for item in list_of(items(evaluation, scope)):
+            accumulator = body(evaluation, {"current": item, "accumulator": accumulator})
+        return accumulator
+
+    return reduce
+
+
+class Operator(NamedTuple):
+    """How many arguments an operator takes, and what makes its closure."""
+
+    least: int
+    most: int | None
+    build: Callable[[Call], Evaluate]
+
+    @property
+    def takes(self) -> str:
+        """The number of arguments in words."""
+        if self.most is None:
+            return f"{self.least} or more arguments"
+        many = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{many} argument" + ("s" if self.most > 1 else "")
+
+
+OPERATORS: Final[dict[str, Operator]] = {
+    "var": Operator(1, 2, _var),
+    "missing": Operator(1, None, _missing),
+    "missing_some": Operator(2, 2, _missing_some),
+    "if": Operator(2, None, _if),
+    "?:": Operator(3, 3, _if),
+    "==": Operator(2, 2, _eager(same)),
+    "===": Operator(2, 2, _eager(same)),
+    "!=": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
+    "!==": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
+    "!": Operator(1, 1, _not),
+    "!!": Operator(1, 1, _truth),
+    "and": Operator(1, None, _and),
+    "or": Operator(1, None, _or),
+    "<": Operator(2, 3, _ordered(lambda a, b: a < b)),
+    "<=": Operator(2, 3, _ordered(lambda a, b: a <= b)),
+    ">": Operator(2, 2, _ordered(lambda a, b: a > b)),
+    ">=": Operator(2, 2, _ordered(lambda a, b: a >= b)),
+    "+": Operator(1, None, _total(sum)),
+    "-": Operator(1, 2, _eager(_subtract)),
+    "*": Operator(1, None, _total(_product)),
+    "/": Operator(2, 2, _eager(_divide)),
+    "%": Operator(2, 2, _eager(_remainder)),
+    "min": Operator(1, None, _total(min)),
+    "max": Operator(1, None, _total(max)),
+    "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
+    "filter": Operator(2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)),
+    "reduce": Operator(3, 3, _reduce),
+    "all": Operator(2, 2, _loop(_all, condition=True)),
+    "some": Operator(2, 2, _loop(lambda results: True in _held(results), condition=True)),
+    "none": Operator(2, 2, _loop(lambda results: True not in _held(results), condition=True)),
+    "merge": Operator(1, None, _merge),
+    "in": Operator(2, 2, _in),
+    "cat": Operator(1, None, _eager(_cat)),
+    "substr": Operator(2, 3, _eager(_substr)),
+}
+MAKES_LIST: Final = frozenset(("missing", "missing_some", "map", "filter", "merge"))
+"""Operators whose result is a list whatever the facts are: only of such a list emptiness is a truth value."""
