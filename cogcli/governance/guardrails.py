@@ -1,0 +1,34 @@
+"""Guardrails: text that is refused or needs a person (docs/reference/pack.md#guardrails). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from cogcli.schema.patterns import search_pattern
+from cogcli.specs.pack import Guardrail
+
+
+def matching(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
+    """The guardrails that a text meets, in their order; a pattern that cannot be run is met by every text."""
+    folded = text.casefold()
+    return [each for each in guardrails if _meets(each, text, folded)]
+
+
+def _meets(guardrail: Guardrail, text: str, folded: str) -> bool:
+    pattern = search_pattern(guardrail.pattern) if guardrail.pattern else None
+    if pattern is not None and (isinstance(pattern, str) or pattern.search(text)):
+        return True
+    return any(has_phrase(folded, phrase) for phrase in guardrail.phrases)
+
+
+def has_phrase(folded: str, phrase: str) -> bool:
+    """Whether a case-folded text holds a phrase as whole words."""
+    return _phrase(phrase.casefold()).search(folded) is not None
+
+
+@lru_cache(maxsize=4096)
+def _phrase(phrase: str) -> re.Pattern[str]:
+    words = r"\s+".join(map(re.escape, phrase.split()))
+    return re.compile(rf"(?<!\w){words}(?!\w)")

@@ -1,0 +1,32 @@
+"""Guardrails (docs/reference/pack.md#guardrails)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogcli.governance.guardrails import matching
+from cogcli.specs.pack import Guardrail
+
+CARD = Guardrail("card", pattern="[0-9]{13,19}")
+LEGAL = Guardrail("legal", phrases=("lawyer", "class action"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("my card is 4111111111111111", ["card"]),
+        ("411111111111", []),
+        ("I call my LAWYER now", ["legal"]),
+        ("lawyers", []),
+        ("a class\n action against you", ["legal"]),
+        ("Anwalt", []),
+        ("4111111111111111, says my lawyer.", ["card", "legal"]),
+    ],
+)
+def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[str]) -> None:
+    assert [each.id for each in matching([CARD, LEGAL], text)] == found
+
+
+def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
+    assert matching([Guardrail("bad", pattern="(a+)+$")], "anything")
+    assert matching([Guardrail("broken", pattern="(")], "anything")
