@@ -1,0 +1,148 @@
+"""What is wrong with a pack as a whole: references, rules, contradictions; and the tests of its rules
+(docs/reference/pack.md#check). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.canonical import canonical
+from cogcli.core.problems import suggestion
+from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.governance.policy import MASK, OBLIGATIONS, applies
+from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
+from cogcli.specs.problem_report import ProblemReport
+
+MAX_RULE_DEPTH: Final = 24
+_RULES: Final = ("policy_layer", "rules")
+_DECISIONS: Final = "decision_layer"
+
+Path = tuple[str | int, ...]
+
+
+def check_references(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
+    """Report names that nothing has: capabilities, gates, intents, decisions, templates, outcomes and slots."""
+    for path, kind, name, known in _references(pack, capabilities):
+        if name not in known:
+            hint = suggestion(name, known)
+            report.error("pack.reference", path, f"no {kind} `{name}`", hint=hint)
+
+
+def _references(
+    pack: Pack, capabilities: Collection[str]
+) -> Iterator[tuple[Path, str, str, Collection[str]]]:
+    """Every name of a pack that refers to something, as (path, kind, name, what there is)."""
+    policy, decisions = pack.policy, pack.decisions
+    gates = (*policy.gates, BUILT_IN_GATE)
+    for number, (role, allowed) in enumerate(policy.permissions.items()):
+        for place, id in enumerate(allowed):
+            yield (
+                ("policy_layer", "permissions", number, "allow", place),
+                f"capability for `{role}`",
+                id,
+                capabilities,
+            )
+    for kind, guardrails in (("must_refuse", policy.must_refuse), ("must_escalate", policy.must_escalate)):
+        for number, guardrail in enumerate(guardrails):
+            yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
+    for number, rule in enumerate(policy.rules):
+        if rule.gate:
+            yield (*_RULES, number, "then", "gate"), "gate", rule.gate, gates
+        for place, intent in enumerate(rule.scope.intents):
+            if "*" not in intent:
+                yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, decisions.intents
+    for id in pack.tooling.capabilities:
+        yield ("tooling_layer", "capabilities", id), "capability", id, capabilities
+    for number, each in enumerate(decisions.intents.values()):
+        path: Path = (_DECISIONS, "intents", number)
+        for place, id in enumerate(each.capabilities):
+            yield (*path, "capabilities", place), "capability", id, capabilities
+        for place, id in enumerate(each.templates):
+            yield (*path, "templates", place), "template", id, decisions.task_templates
+    slots = {slot for intent in decisions.intents.values() for slot in intent.slots}
+    for number, decision in enumerate(decisions.decisions.values()):
+        for place, name in enumerate(decision.required_evidence):
+            path = (_DECISIONS, "decisions", number, "required_evidence", place)
+            yield path, "slot", name.partition(".")[0], slots
+    for number, template in enumerate(decisions.task_templates.values()):
+        path = (_DECISIONS, "task_templates", number)
+        if template.decision:
+            yield (*path, "decision"), "decision", template.decision, decisions.decisions
+        of_decision = decisions.decisions.get(template.decision)
+        for key, outcome in template.outcome.items() if of_decision else ():
+            yield (*path, "outcome", key), "outcome", outcome, of_decision.outcomes if of_decision else ()
+    for number, objective in enumerate(decisions.objectives):
+        for place, intent in enumerate(objective.intents):
+            yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, decisions.intents
+
+
+def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
+    """Report conditions that are no rules, obligations that nobody knows, rules that never apply or contradict."""
+    seen: dict[bytes, PolicyRule] = {}
+    for number, rule in enumerate(pack.policy.rules):
+        path: Path = (*_RULES, number)
+        about = report.part(f"rule `{rule.rule_id}`", *path)
+        for fault in compile_rule(rule.condition, depth=MAX_RULE_DEPTH).faults:
+            about.error("policy.rule", ("if", *fault.path), fault.message)
+        for place, each in enumerate(rule.obligations):
+            if each not in OBLIGATIONS and not each.startswith(MASK):
+                hint = suggestion(each, OBLIGATIONS)
+                about.error(
+                    "policy.obligation", ("then", "obligations", place), f"no obligation `{each}`", hint=hint
+                )
+        if not any(applies(rule.scope.capabilities, id) for id in capabilities):
+            about.warn("policy.unused", ("applies_to",), "no capability of the registry fits", key=True)
+        _check_contradiction(rule, seen, about)
+
+
+def _check_contradiction(rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport) -> None:
+    """Report an enforced rule whose scope and condition an earlier one has with another verdict."""
+    if not rule.is_enforced:
+        return
+    key = canonical([rule.condition, rule.scope.intents, rule.scope.capabilities])
+    earlier = seen.setdefault(key, rule)
+    if earlier.verdict != rule.verdict:
+        message = f"says {rule.verdict} where `{earlier.rule_id}` says {earlier.verdict}"
+        report.warn(
+            "policy.contradiction",
+            ("then", "verdict"),
+            message,
+            hint="the strictest one counts; remove the other",
+        )
+
+
+class RuleTest(NamedTuple):
+    """One test of a rule. `found` is match, no_match or error, `expected` too."""
+
+    rule_id: str
+    number: int
+    expected: str
+    found: str
+    message: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the rule did what the test says."""
+        return self.found == self.expected
+
+
+def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
+    """The tests of some rules. An enforced rule without a match, or without a no_match, fails a test of number 0."""
+    return [test for rule in rules for test in (*_tests_of(rule), *_lacking(rule))]
+
+
+def _tests_of(rule: PolicyRule) -> Iterator[RuleTest]:
+    compiled = compile_rule(rule.condition)
+    for number, test in enumerate(rule.tests, 1):
+        result = evaluate(compiled, test["data"])
+        if isinstance(result, Matched):
+            yield RuleTest(rule.rule_id, number, test["expect"], "match" if result.result else "no_match")
+        else:
+            yield RuleTest(rule.rule_id, number, test["expect"], "error", result.message)
+
+
+def _lacking(rule: PolicyRule) -> Iterator[RuleTest]:
+    expected: set[Any] = {test["expect"] for test in rule.tests}
+    for needed in ("match", "no_match"):
+        if rule.is_enforced and needed not in expected:
+            yield RuleTest(rule.rule_id, 0, needed, "absent", f"no test that expects {needed}")
