@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from cogcli.context.inputs import CompileInput
 from cogcli.core.jsonvalue import NOTHING
-from cogcli.governance.guardrails import has_phrase
-from cogcli.schema.patterns import search_pattern
+from cogcli.governance.guardrails import has_match, has_phrase
 from cogcli.specs.pack import PackIntent, Slot
 
 UNKNOWN: str = "unknown_intent"
 _BY_PATTERN = 3
 _BY_PHRASE = 1
+_PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
 class IntentResult(NamedTuple):
@@ -45,14 +45,14 @@ def resolve_intent(given: CompileInput) -> IntentResult:
 
 
 def _score(intent: PackIntent, message: str, folded: str) -> int:
-    patterns = sum(bool(find_text(pattern, message)) for pattern in intent.patterns)
+    patterns = sum(has_match(pattern, message) for pattern in intent.patterns)
     return patterns * _BY_PATTERN + sum(has_phrase(folded, phrase) for phrase in intent.phrases) * _BY_PHRASE
 
 
-def find_text(pattern: str, text: str) -> list[str]:
-    """The distinct matches of a pattern; none of one that cannot be run in linear time."""
-    found = search_pattern(pattern)
-    return [] if isinstance(found, str) else list(dict.fromkeys(m[0] for m in found.finditer(text) if m[0]))
+def _words_of(pattern: str, text: str) -> list[str]:
+    """The distinct words of a text that a pattern matches whole."""
+    words = dict.fromkeys(word.strip(_PUNCTUATION) for word in text.split())
+    return [word for word in words if word and has_match(f"^(?:{pattern})$", word)]
 
 
 def _fill(
@@ -63,7 +63,7 @@ def _fill(
     for name, slot in slots.items():
         value = params.get(slot.param) if slot.param else None
         if value is None and slot.pattern:
-            named = find_text(slot.pattern, message)
+            named = _words_of(slot.pattern, message)
             value = named[0] if len(named) == 1 else None
             if value is not None and slot.param:
                 params[slot.param] = value

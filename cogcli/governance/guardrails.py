@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from cogcli.schema.patterns import search_pattern
+from cogcli.schema.patterns import refusal
+from cogcli.schema.validator import fits
 from cogcli.specs.pack import Guardrail
 
 
@@ -17,10 +18,14 @@ def matching(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
 
 
 def _meets(guardrail: Guardrail, text: str, folded: str) -> bool:
-    pattern = search_pattern(guardrail.pattern) if guardrail.pattern else None
-    if pattern is not None and (isinstance(pattern, str) or pattern.search(text)):
+    if guardrail.pattern and (refusal(guardrail.pattern) or has_match(guardrail.pattern, text)):
         return True
     return any(has_phrase(folded, phrase) for phrase in guardrail.phrases)
+
+
+def has_match(pattern: str, text: str) -> bool:
+    """Whether a pattern matches somewhere in a text, found in linear time; a pattern that cannot be run does not."""
+    return not refusal(pattern) and fits({"pattern": pattern}, text)
 
 
 def has_phrase(folded: str, phrase: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.schema.patterns import search_pattern
+from cogcli.schema.patterns import refusal
 from cogcli.specs.common_shape import CAPABILITY_REF, FREE, PLAIN_REF, VERSION
 from cogcli.specs.pack import (
     BUCKETS,
@@ -18,7 +18,7 @@ from cogcli.specs.pack import (
     VERDICTS,
 )
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, NumberShape, Record, Text, may, required_key
+from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, NumberShape, Text, record, required
 
 _NAME: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
 _WORDS: Final = ListOf(Text(empty=False))
@@ -27,252 +27,214 @@ _CLASS: Final = Text(choices=DATA_CLASSES)
 _COUNT: Final = NumberShape(least=0, most=1_000_000_000, whole=True)
 _SECONDS: Final = NumberShape(least=0, most=1_000_000_000)
 _SHARE: Final = NumberShape(least=0, most=1)
-_BUCKET_SIZES: Final = Record({bucket: may(_COUNT) for bucket in BUCKETS})
-BUDGET: Final = Record(
+_BUCKET_SIZES: Final = record(dict.fromkeys(BUCKETS, _COUNT))
+BUDGET: Final = record(
     {
-        "tokens": may(Record({"context": may(_COUNT), "output": may(_COUNT), "workflow": may(_COUNT)})),
-        "buckets": may(_BUCKET_SIZES),
-        "tool_calls": may(Record({"per_turn": may(_COUNT), "per_workflow": may(_COUNT)})),
-        "wall_clock_ms": may(_COUNT),
-        "heartbeat_ms": may(_COUNT),
-        "stage_latency_ms": may(MapOf(_COUNT)),
-        "replans": may(_COUNT),
-        "retries": may(_COUNT),
-        "turns": may(_COUNT),
-        "cost_microusd": may(_COUNT),
-        "soft": may(_SHARE),
+        "tokens": record({"context": _COUNT, "output": _COUNT, "workflow": _COUNT}),
+        "buckets": _BUCKET_SIZES,
+        "tool_calls": record({"per_turn": _COUNT, "per_workflow": _COUNT}),
+        "wall_clock_ms": _COUNT,
+        "heartbeat_ms": _COUNT,
+        "stage_latency_ms": MapOf(_COUNT),
+        "replans": _COUNT,
+        "retries": _COUNT,
+        "turns": _COUNT,
+        "cost_microusd": _COUNT,
+        "soft": _SHARE,
     }
 )
-_GUARDRAIL: Final = Record(
+_GUARDRAIL: Final = record(
     {
-        "id": required_key(_NAME),
-        "pattern": may(Text(empty=False)),
-        "phrases": may(_WORDS),
-        "reason": may(Text()),
-        "gate": may(_NAME),
+        "id": required(_NAME),
+        "pattern": Text(empty=False),
+        "phrases": _WORDS,
+        "reason": Text(),
+        "gate": _NAME,
     },
     thing="guardrail",
 )
-_RULE: Final = Record(
+_RULE: Final = record(
     {
-        "rule_id": required_key(_NAME),
-        "mode": required_key(Text(choices=("enforce", "shadow"))),
-        "applies_to": may(Record({"intents": may(_WORDS), "capabilities": may(_WORDS)})),
-        "if": required_key(Data()),
-        "then": required_key(
-            Record(
+        "rule_id": required(_NAME),
+        "mode": required(Text(choices=("enforce", "shadow"))),
+        "applies_to": record({"intents": _WORDS, "capabilities": _WORDS}),
+        "if": required(Data()),
+        "then": required(
+            record(
                 {
-                    "verdict": required_key(Text(choices=VERDICTS)),
-                    "gate": may(_NAME),
-                    "obligations": may(_WORDS),
-                    "args": may(
-                        MapOf(
-                            Record(
-                                {
-                                    "max": may(NumberShape()),
-                                    "min": may(NumberShape()),
-                                    "enum": may(ListOf(Data(), least=1)),
-                                }
-                            ),
-                            foreign=True,
-                        )
+                    "verdict": required(Text(choices=VERDICTS)),
+                    "gate": _NAME,
+                    "obligations": _WORDS,
+                    "args": MapOf(
+                        record(
+                            {
+                                "max": NumberShape(),
+                                "min": NumberShape(),
+                                "enum": ListOf(Data(), least=1),
+                            }
+                        ),
+                        foreign=True,
                     ),
                 }
             )
         ),
-        "rationale": may(Text()),
-        "tests": may(
-            ListOf(
-                Record(
-                    {
-                        "data": required_key(FREE),
-                        "expect": required_key(Text(choices=("match", "no_match", "error"))),
-                    }
-                )
+        "rationale": Text(),
+        "tests": ListOf(
+            record(
+                {
+                    "data": required(FREE),
+                    "expect": required(Text(choices=("match", "no_match", "error"))),
+                }
             )
         ),
     },
     thing="rule",
 )
-_POLICY: Final = Record(
+_POLICY: Final = record(
     {
-        "permissions": may(
-            ListOf(Record({"role": required_key(_NAME), "allow": required_key(ListOf(CAPABILITY_REF))}))
-        ),
-        "guardrails": may(
-            Record({"must_refuse": may(ListOf(_GUARDRAIL)), "must_escalate": may(ListOf(_GUARDRAIL))})
-        ),
-        "gates": may(
-            MapOf(
-                Record(
-                    {
-                        "approver_roles": may(ListOf(_NAME)),
-                        "ttl_s": may(NumberShape(above=0, most=1_000_000_000)),
-                        "allow_self": may(Boolean()),
-                    }
-                )
+        "permissions": ListOf(record({"role": required(_NAME), "allow": required(ListOf(CAPABILITY_REF))})),
+        "guardrails": record({"must_refuse": ListOf(_GUARDRAIL), "must_escalate": ListOf(_GUARDRAIL)}),
+        "gates": MapOf(
+            record(
+                {
+                    "approver_roles": ListOf(_NAME),
+                    "ttl_s": NumberShape(above=0, most=1_000_000_000),
+                    "allow_self": Boolean(),
+                }
             )
         ),
-        "rules": may(ListOf(_RULE, most=10_000)),
-        "read_only_actions": may(Boolean()),
+        "rules": ListOf(_RULE, most=10_000),
+        "read_only_actions": Boolean(),
     }
 )
-_TOOLING: Final = Record(
+_TOOLING: Final = record(
     {
-        "hosts": may(_WORDS),
-        "capabilities": may(
-            MapOf(
-                Record({"approval_mode": may(_MODE), "facts": may(MapOf(Text(empty=False), foreign=True))}),
-                name=CAPABILITY_REF,
-            )
+        "hosts": _WORDS,
+        "capabilities": MapOf(
+            record({"approval_mode": _MODE, "facts": MapOf(Text(empty=False), foreign=True)}),
+            name=CAPABILITY_REF,
         ),
     }
 )
-_INTENT: Final = Record(
+_INTENT: Final = record(
     {
-        "id": required_key(_NAME),
-        "risk": may(_MODE),
-        "phrases": may(_WORDS),
-        "patterns": may(_WORDS),
-        "slots": may(
-            MapOf(
-                Record({"type": required_key(_NAME), "param": may(_NAME), "pattern": may(Text(empty=False))})
-            )
-        ),
-        "capabilities": may(ListOf(CAPABILITY_REF)),
-        "templates": may(ListOf(_NAME)),
+        "id": required(_NAME),
+        "risk": _MODE,
+        "phrases": _WORDS,
+        "patterns": _WORDS,
+        "slots": MapOf(record({"type": required(_NAME), "param": _NAME, "pattern": Text(empty=False)})),
+        "capabilities": ListOf(CAPABILITY_REF),
+        "templates": ListOf(_NAME),
     },
     thing="intent",
 )
-_DECISIONS: Final = Record(
+_DECISIONS: Final = record(
     {
-        "objectives": may(
-            ListOf(
-                Record(
-                    {
-                        "id": required_key(_NAME),
-                        "text": required_key(Text(empty=False)),
-                        "intents": may(_WORDS),
-                    }
-                )
+        "objectives": ListOf(
+            record(
+                {
+                    "id": required(_NAME),
+                    "text": required(Text(empty=False)),
+                    "intents": _WORDS,
+                }
             )
         ),
-        "intents": may(ListOf(_INTENT)),
-        "decisions": may(
-            ListOf(
-                Record(
-                    {
-                        "key": required_key(_NAME),
-                        "required_evidence": may(_WORDS),
-                        "outcomes": may(_WORDS),
-                    }
-                )
+        "intents": ListOf(_INTENT),
+        "decisions": ListOf(
+            record(
+                {
+                    "key": required(_NAME),
+                    "required_evidence": _WORDS,
+                    "outcomes": _WORDS,
+                }
             )
         ),
-        "task_templates": may(
-            ListOf(
-                Record(
-                    {
-                        "id": required_key(_NAME),
-                        "decision": may(_NAME),
-                        "steps": required_key(ListOf(FREE, least=1)),
-                        "success": may(Data()),
-                        "outcome": may(Record({"met": may(_NAME), "unmet": may(_NAME)})),
-                        "reply": may(Text()),
-                    },
-                    thing="template",
-                )
+        "task_templates": ListOf(
+            record(
+                {
+                    "id": required(_NAME),
+                    "decision": _NAME,
+                    "steps": required(ListOf(FREE, least=1)),
+                    "success": Data(),
+                    "outcome": record({"met": _NAME, "unmet": _NAME}),
+                    "reply": Text(),
+                },
+                thing="template",
             )
         ),
     }
 )
-_META: Final = Record(
+_META: Final = record(
     {
-        "pack_id": required_key(PLAIN_REF),
-        "pack_version": required_key(VERSION),
-        "tenant": may(_NAME),
-        "data_classification": may(_CLASS),
-        "retention_days": may(Record({name: may(_COUNT) for name in DATA_CLASSES})),
-        "defaults": may(
-            Record({"safety_mode": may(_MODE), "budget": may(BUDGET), "buckets": may(_BUCKET_SIZES)})
-        ),
-        "buckets": may(_BUCKET_SIZES),
+        "pack_id": required(PLAIN_REF),
+        "pack_version": required(VERSION),
+        "tenant": _NAME,
+        "data_classification": _CLASS,
+        "retention_days": record(dict.fromkeys(DATA_CLASSES, _COUNT)),
+        "defaults": record({"safety_mode": _MODE, "budget": BUDGET, "buckets": _BUCKET_SIZES}),
+        "buckets": _BUCKET_SIZES,
     }
 )
-PACK: Final = Record(
+PACK: Final = record(
     {
-        "contract_meta": required_key(
-            Record({"contract_version": required_key(Text(choices=("1.0",))), "issuer": may(Text())})
+        "contract_meta": required(
+            record({"contract_version": required(Text(choices=("1.0",))), "issuer": Text()})
         ),
-        "pack_meta": required_key(_META),
-        "intelligence_refs": may(
-            Record(
-                {
-                    "max_hops": may(NumberShape(least=0, most=8, whole=True)),
-                    "max_edges": may(NumberShape(least=0, most=10_000, whole=True)),
-                    "min_trust": may(Text(choices=TRUST)),
-                    "freshness_s": may(MapOf(_SECONDS, foreign=True)),
-                    "single_valued": may(_WORDS),
-                }
-            )
+        "pack_meta": required(_META),
+        "intelligence_refs": record(
+            {
+                "max_hops": NumberShape(least=0, most=8, whole=True),
+                "max_edges": NumberShape(least=0, most=10_000, whole=True),
+                "min_trust": Text(choices=TRUST),
+                "freshness_s": MapOf(_SECONDS, foreign=True),
+                "single_valued": _WORDS,
+            }
         ),
-        "business_context": may(
-            Record(
-                {
-                    "blocks": may(
-                        ListOf(
-                            Record(
-                                {
-                                    "id": required_key(_NAME),
-                                    "text": required_key(Text(empty=False)),
-                                    "priority": may(NumberShape(least=0, most=100, whole=True)),
-                                    "cuttable": may(Boolean()),
-                                }
-                            )
-                        )
+        "business_context": record(
+            {
+                "blocks": ListOf(
+                    record(
+                        {
+                            "id": required(_NAME),
+                            "text": required(Text(empty=False)),
+                            "priority": NumberShape(least=0, most=100, whole=True),
+                            "cuttable": Boolean(),
+                        }
                     )
-                }
-            )
+                )
+            }
         ),
-        "policy_layer": required_key(_POLICY),
-        "tooling_layer": required_key(_TOOLING),
-        "decision_layer": required_key(_DECISIONS),
-        "memory_layer": may(
-            Record(
-                {
-                    "ttl_s": may(Record({tier: may(_SECONDS) for tier in TIERS})),
-                    "consent": may(Text(choices=("required",))),
-                    "confidence_floor": may(_SHARE),
-                    "auto_promote": may(ListOf(Text(choices=PROPOSAL_CLASSES))),
-                    "max_class": may(_CLASS),
-                    "top_k": may(NumberShape(least=0, most=100, whole=True)),
-                }
-            )
+        "policy_layer": required(_POLICY),
+        "tooling_layer": required(_TOOLING),
+        "decision_layer": required(_DECISIONS),
+        "memory_layer": record(
+            {
+                "ttl_s": record(dict.fromkeys(TIERS, _SECONDS)),
+                "consent": Text(choices=("required",)),
+                "confidence_floor": _SHARE,
+                "auto_promote": ListOf(Text(choices=PROPOSAL_CLASSES)),
+                "max_class": _CLASS,
+                "top_k": NumberShape(least=0, most=100, whole=True),
+            }
         ),
-        "evaluation_layer": may(
-            Record(
-                {
-                    "targets": may(
-                        ListOf(
-                            Record(
-                                {
-                                    "intent": may(_NAME),
-                                    "metric": required_key(_NAME),
-                                    "min": required_key(NumberShape()),
-                                }
-                            )
-                        )
+        "evaluation_layer": record(
+            {
+                "targets": ListOf(
+                    record(
+                        {
+                            "intent": _NAME,
+                            "metric": required(_NAME),
+                            "min": required(NumberShape()),
+                        }
                     )
-                }
-            )
+                )
+            }
         ),
-        "tone_and_comms": may(
-            Record(
-                {
-                    "agent": may(Record({"role": may(_NAME), "voice": may(_NAME)})),
-                    "non_negotiables": may(_WORDS),
-                }
-            )
+        "tone_and_comms": record(
+            {
+                "agent": record({"role": _NAME, "voice": _NAME}),
+                "non_negotiables": _WORDS,
+            }
         ),
     }
 )
@@ -292,9 +254,8 @@ def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a pack by itself that its shape cannot express: patterns without a bound of time,
     and names that are given twice."""
     for path, pattern in _patterns(raw):
-        found = search_pattern(pattern) if isinstance(pattern, str) else None
-        if isinstance(found, str):
-            report.error("pack.pattern", path, f"pattern `{pattern}`: {found}")
+        if isinstance(pattern, str) and (why := refusal(pattern)):
+            report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
     for section, name, key in _NAMED:
         seen = set()
         for index, entry in enumerate(_entries(raw, section, name)):

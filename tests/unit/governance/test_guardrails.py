@@ -28,5 +28,5 @@ def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[s
 
 
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
-    assert matching([Guardrail("bad", pattern="(a+)+$")], "anything")
+    assert matching([Guardrail("bad", pattern="(?=a)")], "anything")
     assert matching([Guardrail("broken", pattern="(")], "anything")

@@ -1,0 +1,105 @@
+"""The support desk of `docs/examples`, as values: its pack, capabilities, and a compilation of a request."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cogcli.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
+from cogcli.core.canonical import digest_of
+from cogcli.governance.policy import Policy
+from cogcli.specs.capability import Capability, capability_from
+from cogcli.specs.pack import Pack, pack_from
+from cogcli.specs.pack_shape import PACK
+from cogcli.specs.shape import clean
+from cogcli.specs.shape_check import check_shape
+from cogcli.yaml import reader
+
+PACK_FILE = Path(__file__).parents[2] / "docs/examples/support-desk/packs/support-desk/4.0.0.yaml"
+NOW = "2026-05-04T09:30:00Z"
+READ = {"side_effects": False}
+
+
+@cache
+def raw_pack() -> dict[str, Any]:
+    parsed = reader.parse(PACK_FILE.read_bytes(), file="4.0.0.yaml")
+    problems = [*parsed.problems, *check_shape(PACK, parsed.value, parsed.places, "4.0.0.yaml", "pack")]
+    assert not problems, problems
+    value: dict[str, Any] = clean(PACK, parsed.value)
+    return value
+
+
+def pack(**sections: Any) -> Pack:
+    raw = {**raw_pack(), **sections}
+    return pack_from(raw, hash=digest_of(raw))
+
+
+def policy(of: Pack) -> Policy:
+    return Policy(
+        permissions=of.policy.permissions,
+        intents=of.decisions.intents,
+        rules=of.policy.rules,
+        hosts=of.tooling.hosts,
+    )
+
+
+def capability(id: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any) -> Capability:
+    fields = [
+        {name: {"type": type, "required": True} for name, type in each.items()} for each in (inputs, outputs)
+    ]
+    raw = {
+        "id": id,
+        "version": "1.0.0",
+        "description": f"Do {id}.",
+        "inputs": fields[0],
+        "outputs": fields[1],
+    }
+    return capability_from(raw | more)
+
+
+CAPABILITIES = {
+    each.id: each
+    for each in (
+        capability(
+            "orders.lookup",
+            {"order_id": "string"},
+            {"age_days": "integer", "total": "number"},
+            properties=READ,
+        ),
+        capability("policy.eval", {"days": "integer"}, {"ok": "boolean"}, properties=READ),
+        capability(
+            "payments.refund",
+            {"order_id": "string", "amount": "number"},
+            {"receipt": "object"},
+            properties={"side_effects": True},
+        ),
+    )
+}
+
+
+def edge(predicate: str, value: Any = None, subject: str = "order:ord_881", **members: Any) -> Edge:
+    defaults = {
+        "evidence_ref": f"crm/{subject}/{predicate}",
+        "observed_at": NOW,
+        "trust": "verified",
+        "tenant_id": "acme",
+        "value": value,
+    }
+    return Edge(subject, predicate, **{**defaults, **members})
+
+
+def compile_input(message: str = "Refund order ord_881", **members: Any) -> CompileInput:
+    of = members.pop("pack", None) or pack()
+    request = members.pop("request", None) or AgentRequest(message, user=User("cust_7"))
+    run = RunContext(
+        "run_1", "trace_1", of.tenant, of.defaults.safety_mode, of.tone.role, of.tone.voice, now=NOW
+    )
+    given: dict[str, Any] = {
+        "edges": (edge("age_days", 12), edge("total", 240)),
+        "limits": {"tokens.context": 6000},
+        "capabilities": CAPABILITIES,
+        "run": run,
+        **members,
+    }
+    return CompileInput(of, policy(of), request, **given)

@@ -1,0 +1,44 @@
+"""Recalled memory (docs/reference/pack.md#memory)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.context.inputs import Memory, User
+from cogcli.context.memory import recall
+from cogcli.specs.pack import MemoryLayer
+from tests.fakes.support_desk import NOW
+
+USER = User("cust_7", consent=("preference",))
+LAYER = MemoryLayer({"durable": 1000}, top_k=2)
+
+
+def _memory(id: str, **members: Any) -> Memory:
+    given: dict[str, Any] = {"user_id": "cust_7", "tenant_id": "acme", **members}
+    return Memory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(**given)
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"tenant_id": "other"}, "tenant"),
+        ({"user_id": "cust_8"}, "user"),
+        ({"memory_class": "correction"}, "consent"),
+        ({"data_class": "pii"}, "class"),
+        ({"promoted_at": "2026-05-04T09:13:19Z"}, "expired"),
+    ],
+)
+def test_what_may_not_be_recalled_is_left_out_with_its_reason(members: dict[str, Any], reason: str) -> None:
+    found = recall([_memory("m1", **members)], LAYER, USER, tenant_id="acme", now=NOW)
+    assert found.memories == ()
+    assert found.omitted == ({"memory_id": "m1", "reason": reason},)
+
+
+def test_the_nearest_are_kept_and_ties_go_by_id() -> None:
+    ranks = {"m3": 1.0, "m2": 2.0, "m1": 1.0, "m0": 9.0}
+    memories = [_memory(id, rank=rank, user_id="") for id, rank in ranks.items()]
+    found = recall(memories, LAYER, USER, tenant_id="acme", now=NOW)
+    assert [memory.memory_id for memory in found.memories] == ["m1", "m3"]
+    assert [each["memory_id"] for each in found.omitted] == ["m2", "m0"]
