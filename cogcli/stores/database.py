@@ -1,0 +1,127 @@
+"""A SQLite file that is a record: opened by several processes, killed at any time, never overwritten when damaged
+(docs/reference/pack.md#stores)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.errors import EnvironmentRefusal
+
+if TYPE_CHECKING:
+    import sqlite3
+
+BUSY_SECONDS: Final = 5.0
+"""How long a writer waits for another one."""
+_DAMAGE: Final = frozenset((11, 26))
+"""SQLite's codes for a malformed file and for one that is no database."""
+_BUSY: Final = frozenset((5, 6))
+"""SQLite's codes for a database or table that somebody else has locked."""
+
+
+class Database:
+    """A database with the tables of one store. Every statement runs inside `reading` or `writing`.
+
+    Raises EnvironmentRefusal: `memory.damaged` for a file that is no database of this store, or of a newer version;
+    `memory.busy` where another process writes for longer than five seconds; `env.disk` where it cannot be written.
+    """
+
+    def __init__(self, path: Path, tables: Sequence[str], *, version: int) -> None:
+        self.path = path
+        self._tables, self._version = tables, version
+        with _translated(path):
+            self._connection = _open(path)
+        try:
+            with self.writing() as connection:
+                self._prepare(connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the file."""
+        with _translated(self.path):
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else writes beside: all of it is kept, or nothing where an error ends it."""
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse a file of a newer version, or with other tables."""
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found > self._version:
+            text = f"{self.path} is of version {found}, this is version {self._version}"
+            raise EnvironmentRefusal("memory.damaged", text, hint="use the newer cogcli that wrote it")
+        if found == 0:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise _damaged(self.path, "it holds tables of something else")
+            for table in self._tables:
+                connection.execute(table)
+            connection.execute(f"PRAGMA user_version = {self._version:d}")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        with contextlib.suppress(FileExistsError):  # another process was first
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors, and those of the disk, as refusals."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.Error as error:
+        code: Any = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in _BUSY:
+            text = f"{path}: another process has been writing for {BUSY_SECONDS:g} s"
+            raise EnvironmentRefusal("memory.busy", text, hint="try again") from error
+        if code in _DAMAGE:
+            raise _damaged(path, str(error)) from error
+        raise EnvironmentRefusal(
+            "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
+        ) from error
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise EnvironmentRefusal("env.disk", text, hint="make the directory writable") from error
+
+
+def _damaged(path: Path, why: str) -> EnvironmentRefusal:
+    hint = "move it away, or give --no-memory; it is never overwritten"
+    return EnvironmentRefusal("memory.damaged", f"{path} cannot be read: {why}", hint=hint)

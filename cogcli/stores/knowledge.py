@@ -1,0 +1,149 @@
+"""Knowledge: an append-only graph of statements with their evidence (docs/reference/pack.md#knowledge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.context.inputs import Edge
+from cogcli.core.canonical import canonical
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.stores.database import Database
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FILE: Final = "knowledge.db"
+PREFIX: Final = "kg_"
+_COLUMNS: Final = (
+    "tenant_id", "subject", "predicate", "object", "value_json", "observed_at", "valid_from", "valid_until",
+    "evidence_ref", "trust", "data_class", "retracts",
+)  # fmt: skip
+_TABLES: Final = (
+    "CREATE TABLE edge (seq INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, subject TEXT NOT NULL, predicate TEXT NOT"
+    " NULL, object TEXT NOT NULL, value_json TEXT, observed_at TEXT NOT NULL, valid_from TEXT NOT NULL, valid_until"
+    " TEXT NOT NULL, evidence_ref TEXT NOT NULL, trust TEXT NOT NULL, data_class TEXT NOT NULL, retracts INTEGER)",
+    "CREATE INDEX edge_of ON edge (tenant_id, subject, seq)",
+    "CREATE INDEX edge_retracts ON edge (retracts) WHERE retracts IS NOT NULL",
+    "CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, hash TEXT NOT NULL)",
+)
+_SELECT: Final = f"SELECT seq, {', '.join(_COLUMNS)} FROM edge WHERE seq <= ?"  # noqa: S608  # names of ours
+
+_AROUND: Final = (
+    _SELECT  # noqa: S608
+    + " AND tenant_id = ? AND subject = ? AND retracts IS NULL AND NOT EXISTS (SELECT 1 FROM edge AS later WHERE"
+    " later.retracts = edge.seq AND later.tenant_id = edge.tenant_id AND later.seq <= ?) ORDER BY seq DESC LIMIT ?"
+)
+
+
+class Snapshot(NamedTuple):
+    """A prefix of the graph: `ref` is `kg_` with the hash of all edges up to `seq`."""
+
+    ref: str
+    seq: int
+
+
+class KnowledgeStore:
+    """The graph in one file. See `Database` for what opening and using it raises."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _TABLES, version=1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def append(self, lines: Iterable[Mapping[str, Any]]) -> Snapshot:
+        """Append checked lines, all or none; the snapshot after them."""
+        with self._database.writing() as connection:
+            seq, state = _latest(connection)
+            for line in lines:
+                seq += 1
+                row = _row_of(line)
+                connection.execute(
+                    f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608
+                    (seq, *row),
+                )
+                state = _next_hash(state, (seq, *row))
+            connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?)", (seq, state))
+        return Snapshot(PREFIX + state, seq)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot of everything that is in the graph now."""
+        with self._database.reading() as connection:
+            seq, state = _latest(connection)
+        return Snapshot(PREFIX + state, seq)
+
+    def verified(self, ref: str) -> Snapshot:
+        """The snapshot of a reference. Raises EnvironmentRefusal `snapshot.mismatch` where no prefix of the graph has
+        its hash: the edges were changed, or it is the reference of another graph."""
+        with self._database.reading() as connection:
+            known = connection.execute(
+                "SELECT seq FROM snapshot WHERE hash = ?", (ref.removeprefix(PREFIX),)
+            ).fetchone()
+            if known is not None:
+                state = ""
+                for row in connection.execute(f"{_SELECT} ORDER BY seq", known):
+                    state = _next_hash(state, row)
+                if PREFIX + state == ref:
+                    return Snapshot(ref, known[0])
+        text = f"{self._database.path} has no state `{ref}`"
+        raise EnvironmentRefusal("snapshot.mismatch", text, hint="run anew over what the graph holds now")
+
+    def around(
+        self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, most: int
+    ) -> list[Edge]:
+        """The edges of the prefix up to `seq`, less what was retracted in it, that are at most so many hops from these
+        entities, at most `most` of each entity; in the order of their writing."""
+        found: dict[int, Edge] = {}
+        seen: set[str] = set()
+        frontier = list(dict.fromkeys(entities))
+        with self._database.reading() as connection:
+            for _ in range(hops):
+                seen.update(frontier)
+                edges = [
+                    edge
+                    for entity in frontier
+                    for edge in _edges_of(connection, entity, tenant_id, seq, most)
+                ]
+                found.update((edge.seq, edge) for edge in edges)
+                frontier = [o for o in dict.fromkeys(edge.object for edge in edges) if o and o not in seen]
+        return [found[key] for key in sorted(found)]
+
+
+def _edges_of(
+    connection: sqlite3.Connection, entity: str, tenant_id: str, seq: int, most: int
+) -> Iterator[Edge]:
+    rows = connection.execute(_AROUND, (seq, tenant_id, entity, seq, most))
+    for number, *row in rows:
+        members = dict(zip(_COLUMNS, row, strict=True))
+        value, _ = members.pop("value_json"), members.pop("retracts")
+        yield Edge(**members, value=None if value is None else orjson.loads(value), seq=number)
+
+
+def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
+    """The number of the last edge, and the hash of all."""
+    found = connection.execute("SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1").fetchone()
+    return (0, "") if found is None else (found[0], found[1])
+
+
+def _next_hash(state: str, row: tuple[Any, ...]) -> str:
+    return sha256(state.encode() + canonical(list(row))).hexdigest()
+
+
+def _row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    value = line.get("value")
+    defaults = {
+        "object": "",
+        "valid_from": "",
+        "valid_until": "",
+        "tenant_id": "local",
+        "data_class": "internal",
+    }
+    members = {**defaults, "trust": "untrusted", "retracts": None, **line}
+    members["value_json"] = None if value is None else canonical(value).decode()
+    return tuple(members[column] for column in _COLUMNS)

@@ -1,0 +1,128 @@
+"""SQLite files as records: several processes, kills, damage (docs/reference/pack.md#stores)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.stores import database
+from cogcli.stores.knowledge import KnowledgeStore
+from cogcli.stores.memory import MemoryStore
+
+LINE = {"subject": "o:1", "predicate": "p", "evidence_ref": "e", "observed_at": "2026-05-04T09:30:00Z"}
+WRITER = f"""
+import sys
+from pathlib import Path
+from cogcli.stores.knowledge import KnowledgeStore
+store = KnowledgeStore(Path(sys.argv[1]))
+for number in range(int(sys.argv[2])):
+    store.append([{{**{LINE!r}, "value": [sys.argv[3], number]}}])
+"""
+KILLED = f"""
+import os, signal, sys
+from pathlib import Path
+from cogcli.stores.knowledge import KnowledgeStore
+store = KnowledgeStore(Path(sys.argv[1]))
+def lines():
+    for number in range(50):
+        yield {{**{LINE!r}, "value": number}}
+    os.kill(os.getpid(), signal.SIGKILL)
+store.append(lines())
+"""
+
+
+def _python(code: str, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "knowledge.db"
+    writers = [_python(WRITER, path, 25, name) for name in "abcd"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    store = KnowledgeStore(path)
+    snapshot = store.snapshot()
+    assert snapshot.seq == 100
+    assert store.verified(snapshot.ref) == snapshot
+    store.close()
+
+
+def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "knowledge.db"
+    store = KnowledgeStore(path)
+    before = store.append([{**LINE, "value": "kept"}])
+    store.close()
+    assert _python(KILLED, path).wait(60) == -signal.SIGKILL
+    store = KnowledgeStore(path)
+    assert store.snapshot() == before
+    assert store.append([{**LINE, "value": "after"}]).seq == 2
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
+@pytest.mark.parametrize("store", [KnowledgeStore, MemoryStore])
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, store: Any) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(content)
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store(path)
+    assert refused.value.code == "memory.damaged"
+    assert path.read_bytes() == content
+
+
+def test_a_page_that_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "knowledge.db"
+    store = KnowledgeStore(path)
+    store.append({**LINE, "value": "x" * 500} for _ in range(200))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[4096 * 6 : 4096 * 12] = os.urandom(4096 * 6)
+    path.write_bytes(data)
+    store = KnowledgeStore(path)
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store.verified(store.snapshot().ref)
+    assert refused.value.code == "memory.damaged"
+    store.close()
+
+
+def test_a_file_of_something_else_or_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    with pytest.raises(EnvironmentRefusal, match="something else"):
+        KnowledgeStore(path)
+    newer = tmp_path / "newer.db"
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(EnvironmentRefusal, match="version 99"):
+        MemoryStore(newer)
+
+
+def test_a_writer_that_does_not_come_to_an_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    path = tmp_path / "knowledge.db"
+    store = KnowledgeStore(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store.append([LINE])
+    assert refused.value.code == "memory.busy"
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.append([LINE]).seq == 1
+    store.close()
+
+
+def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    store = MemoryStore(tmp_path / "new" / "memory.db")
+    store.close()
+    assert (tmp_path / "new" / "memory.db").stat().st_mode & 0o777 == 0o600
