@@ -24,8 +24,8 @@ _TABLES: Final = (
     " NULL, content TEXT NOT NULL, at TEXT NOT NULL, UNIQUE (run_id, content))",
     "CREATE TABLE proposal (proposal_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, class TEXT"
     " NOT NULL, tier TEXT NOT NULL, entity TEXT NOT NULL, predicate TEXT NOT NULL, value TEXT NOT NULL, evidence TEXT"
-    " NOT NULL, confidence REAL NOT NULL, consent INTEGER NOT NULL, contradiction TEXT NOT NULL, data_class TEXT NOT NULL,"
-    " run_id TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, decided_by TEXT NOT NULL, decided_at TEXT NOT NULL,"
+    " NOT NULL, confidence REAL NOT NULL, consent INTEGER NOT NULL, contradiction TEXT NOT NULL, data_class TEXT NOT"
+    " NULL, run_id TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, decided_by TEXT NOT NULL, decided_at TEXT NOT NULL,"
     " reason TEXT NOT NULL, version INTEGER NOT NULL)",
     "CREATE INDEX proposal_about ON proposal (tenant_id, user_id, entity, predicate, state)",
     "CREATE VIRTUAL TABLE words USING fts5 (proposal_id UNINDEXED, text)",

@@ -1,0 +1,158 @@
+"""What decides about the calls of one run tree under a pack: its policy, budgets and facts
+(docs/reference/pack.md#governed-calls). Pure but for the lock of its budgets.
+
+The pack is fixed when the run begins; only facts grow, from the outputs of calls that were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING, deep_copy
+from cogcli.core.refs import MISSING
+from cogcli.governance.budgets import Budgets
+from cogcli.governance.policy import GovernedCall, Policy
+from cogcli.governance.verdict import Verdict, approval_mode, is_above
+from cogcli.mapping.namespaces import walk
+from cogcli.specs.capability import Capability
+from cogcli.specs.pack import Pack, PackGate, PackTool
+
+
+class Requester(NamedTuple):
+    """Who asks, in which role the agent acts, and what for: the part of a rule's data that is known before a run."""
+
+    intent: str
+    user_id: str = "default"
+    user_role: str = ""
+    consent: tuple[str, ...] = ()
+    role: str = ""
+    voice: str = ""
+    message: str = ""
+    channel: str = ""
+    locale: str = ""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user is somebody, and not the default user."""
+        return self.user_id != "default"
+
+
+class RunState(NamedTuple):
+    """What of a run rules may read when a call is judged."""
+
+    inputs: Mapping[str, Any]
+    vars: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    snapshot: Mapping[str, Any]
+    """`goal`, `plan`, `memory` and `outcomes` as in `state.json`."""
+    turn: int
+    now: str
+
+
+class RunPolicy:
+    """The policy of a run tree. `safety_mode` is the ceiling, `facts` what is known by slot."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        policy: Policy,
+        budgets: Budgets,
+        requester: Requester,
+        *,
+        safety_mode: str,
+        slots: Mapping[str, str] = NOTHING,
+        facts: Mapping[str, Mapping[str, Any]] = NOTHING,
+        required: Iterable[str] = (),
+    ) -> None:
+        self.pack, self.budgets, self.requester = pack, budgets, requester
+        self.safety_mode = safety_mode
+        self._policy = policy
+        self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
+        for name, known in facts.items():
+            self._facts.setdefault(name, {}).update(known)
+        self._required = tuple(required)
+
+    def judge(
+        self,
+        capability: Capability,
+        arguments: Mapping[str, Any],
+        state: RunState,
+        *,
+        step: str,
+        host: str = "",
+    ) -> Verdict:
+        """The verdict on a call that is about to be made."""
+        mode = self.mode_of(capability)
+        asked = self.requester
+        call = GovernedCall(
+            capability.id,
+            mode,
+            asked.role,
+            self.safety_mode,
+            arguments,
+            named_user=asked.is_named,
+            host=host,
+        )
+        verdict = self._policy.decide(asked.intent, call, self._data(call, state, step))
+        lacking = next((name for name in self._required if not self._knows(name)), "")
+        if verdict.allows and lacking and is_above(mode, "read_only"):
+            return verdict._replace(
+                verdict="deny", stage="situation", reason=f"evidence_missing:{lacking}", rule="", gate=""
+            )
+        return verdict
+
+    def mode_of(self, capability: Capability) -> str:
+        """The approval mode of a capability under this pack."""
+        declared = self.pack.tooling.capabilities.get(capability.id, PackTool())
+        return approval_mode(capability, declared.approval_mode)
+
+    def gate(self, name: str) -> PackGate:
+        """The gate of a verdict; one that the pack does not have is the built-in one."""
+        return self.pack.policy.gate(name) or PackGate()
+
+    def learn(self, capability_id: str, output: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Take up the facts that a call's output declares; the new ones as `{key, value}`."""
+        declared = self.pack.tooling.capabilities.get(capability_id, PackTool()).facts
+        learned = []
+        for key, source in declared.items():
+            value = walk({"output": output}, tuple(source.split(".")))
+            if value is MISSING or value is None:
+                continue
+            slot, _, name = key.partition(".")
+            self._facts.setdefault(slot, {})[name] = deep_copy(value)
+            learned.append({"key": key, "value": deep_copy(value)})
+        return learned
+
+    @property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What is known by slot, as a copy."""
+        copied: dict[str, dict[str, Any]] = deep_copy(self._facts)
+        return copied
+
+    def _knows(self, name: str) -> bool:
+        slot, _, fact = name.partition(".")
+        return self._facts.get(slot, {}).get(fact) is not None
+
+    def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
+        """What rules see (docs/reference/pack.md#rules)."""
+        asked = self.requester
+        return {
+            **self._facts,
+            "request": {
+                "intent": asked.intent,
+                "message": asked.message,
+                "channel": asked.channel,
+                "locale": asked.locale,
+                "params": state.inputs,
+            },
+            "user": {"id": asked.user_id, "role": asked.user_role, "consent": list(asked.consent)},
+            "agent": {"role": asked.role, "voice": asked.voice},
+            "run": {"safety_mode": self.safety_mode, "turn": state.turn, "now": state.now},
+            "call": {"capability": call.capability, "approval_mode": call.approval_mode, "step": step},
+            "args": call.arguments,
+            "inputs": state.inputs,
+            "vars": state.vars,
+            "outputs": state.outputs,
+            "state": state.snapshot,
+        }
