@@ -81,7 +81,7 @@ class Edge(NamedTuple):
     seq: int = 0
 
 
-class Memory(NamedTuple):
+class PromotedMemory(NamedTuple):
     """One promoted proposal. `rank` is its distance from the request by bm25, the nearest first."""
 
     memory_id: str
@@ -108,7 +108,7 @@ class CompileInput(NamedTuple):
     capabilities: Mapping[str, Capability]
     edges: tuple[Edge, ...] = ()
     """Candidates from the snapshot, then facts of this run's calls in their order."""
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[PromotedMemory, ...] = ()
     session: tuple[str, ...] = ()
     """The texts of the conversation so far, the oldest first."""
     limits: Mapping[str, float] = NOTHING

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.context.evidence import seconds_of
-from cogcli.context.inputs import Memory, User
+from cogcli.context.inputs import PromotedMemory, User
 from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
 
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
@@ -15,11 +15,13 @@ _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES
 class Recall(NamedTuple):
     """The memories for the context, and what was left out, as `{memory_id, reason}`."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[PromotedMemory, ...]
     omitted: tuple[dict[str, Any], ...]
 
 
-def recall(memories: Iterable[Memory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str) -> Recall:
+def recall(
+    memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str
+) -> Recall:
     """The memories that may be recalled, at most `top_k` of them, by rank and then by id."""
     kept, omitted = [], []
     for memory in memories:
@@ -33,7 +35,7 @@ def recall(memories: Iterable[Memory], layer: MemoryLayer, user: User, *, tenant
     return Recall(tuple(kept[: layer.top_k]), tuple(omitted))
 
 
-def _fault(memory: Memory, layer: MemoryLayer, user: User, tenant_id: str, now: str) -> str:
+def _fault(memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str) -> str:
     """Why a memory stays out; empty for one that may be recalled."""
     if memory.tenant_id != tenant_id:
         return "tenant"

@@ -73,7 +73,7 @@ class Compiler(Protocol):
     def fault(self, path: Path, message: str) -> Evaluate: ...
 
 
-class Call(NamedTuple):
+class OperatorCall(NamedTuple):
     """An operator with its arguments, while it is compiled."""
 
     compiler: Compiler

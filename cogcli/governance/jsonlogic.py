@@ -11,9 +11,9 @@ from cogcli.core.json_pointer import pointer_of
 from cogcli.governance.evaluation import (
     MAX_BYTES,
     Broken,
-    Call,
     Evaluate,
     Evaluation,
+    OperatorCall,
     Path,
     boolean_of,
     describe,
@@ -115,7 +115,7 @@ class _Compiler:
         given = arguments if isinstance(arguments, list) else [arguments]
         if not operator.least <= len(given) <= (operator.most or len(given)):
             return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
-        call = Call(self, given, (*path, name), isinstance(arguments, list), at_root)
+        call = OperatorCall(self, given, (*path, name), isinstance(arguments, list), at_root)
         return _guarded(operator.build(call), call.path)
 
     def condition(self, source: Any, path: Path, *, at_root: bool) -> Evaluate:

@@ -20,9 +20,9 @@ from cogcli.core.refs import MISSING
 from cogcli.governance.evaluation import (
     MAX_BYTES,
     Broken,
-    Call,
     Evaluate,
     Evaluation,
+    OperatorCall,
     in_range,
     list_of,
     number_of,
@@ -32,7 +32,7 @@ from cogcli.governance.evaluation import (
 )
 
 
-def _var(call: Call) -> Evaluate:
+def _var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
     if type(written) is not int and not isinstance(written, str):
         return call.fault("the path of `var` is not written out")
@@ -51,7 +51,7 @@ def _var(call: Call) -> Evaluate:
     return read
 
 
-def _names(call: Call, first: int) -> Callable[[Evaluation, Any], list[str]]:
+def _names(call: OperatorCall, first: int) -> Callable[[Evaluation, Any], list[str]]:
     """The names that `missing` or `missing_some` asks for: written out, or worked out by one operator."""
     sources = call.arguments[first:]
     written = sources[0] if len(sources) == 1 and isinstance(sources[0], list) else sources
@@ -74,12 +74,12 @@ def _absent(evaluation: Evaluation, scope: Any, names: list[str]) -> list[str]:
     return [name for name in names if evaluation.look_up(scope, name) is MISSING]
 
 
-def _missing(call: Call) -> Evaluate:
+def _missing(call: OperatorCall) -> Evaluate:
     names = _names(call, 0)
     return lambda evaluation, scope: _absent(evaluation, scope, names(evaluation, scope))
 
 
-def _missing_some(call: Call) -> Evaluate:
+def _missing_some(call: OperatorCall) -> Evaluate:
     needed, names = call.argument(0), _names(call, 1)
 
     def missing_some(evaluation: Evaluation, scope: Any) -> list[str]:
@@ -90,7 +90,7 @@ def _missing_some(call: Call) -> Evaluate:
     return missing_some
 
 
-def _if(call: Call) -> Evaluate:
+def _if(call: OperatorCall) -> Evaluate:
     last = len(call.arguments) - len(call.arguments) % 2
     cases = [(call.condition(number), call.argument(number + 1)) for number in range(0, last, 2)]
     otherwise = call.argument(last) if last < len(call.arguments) else None
@@ -104,36 +104,36 @@ def _if(call: Call) -> Evaluate:
     return choose
 
 
-def _and(call: Call) -> Evaluate:
+def _and(call: OperatorCall) -> Evaluate:
     parts = [call.condition(number) for number in range(len(call.arguments))]
     return lambda evaluation, scope: all(part(evaluation, scope) for part in parts)
 
 
-def _or(call: Call) -> Evaluate:
+def _or(call: OperatorCall) -> Evaluate:
     parts = [call.condition(number) for number in range(len(call.arguments))]
     return lambda evaluation, scope: any(part(evaluation, scope) for part in parts)
 
 
-def _truth(call: Call) -> Evaluate:
+def _truth(call: OperatorCall) -> Evaluate:
     return call.condition(0)
 
 
-def _not(call: Call) -> Evaluate:
+def _not(call: OperatorCall) -> Evaluate:
     condition = call.condition(0)
     return lambda evaluation, scope: not condition(evaluation, scope)
 
 
-def _eager(function: Callable[..., Any]) -> Callable[[Call], Evaluate]:
+def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
     """An operator that is a function of the values of all its arguments."""
 
-    def build(call: Call) -> Evaluate:
+    def build(call: OperatorCall) -> Evaluate:
         parts = call.every()
         return lambda evaluation, scope: function(*[part(evaluation, scope) for part in parts])
 
     return build
 
 
-def _ordered(holds: Callable[[float, float], bool]) -> Callable[[Call], Evaluate]:
+def _ordered(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
     """A comparison of two numbers, or of three as `between`."""
 
     def compare(*values: Any) -> bool:
@@ -165,7 +165,7 @@ def _divisor(value: Any) -> int | float:
     return number_of(value)
 
 
-def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[Call], Evaluate]:
+def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[OperatorCall], Evaluate]:
     return _eager(lambda *values: in_range(combine([number_of(value) for value in values])))
 
 
@@ -189,7 +189,7 @@ def _substr(value: Any, start: Any, length: Any = None) -> str:
     return rest if length is None else rest[: whole_of(length)]
 
 
-def _in(call: Call) -> Evaluate:
+def _in(call: OperatorCall) -> Evaluate:
     needle, haystack = call.every()
 
     def contains(evaluation: Evaluation, scope: Any) -> bool:
@@ -202,7 +202,7 @@ def _in(call: Call) -> Evaluate:
     return contains
 
 
-def _merge(call: Call) -> Evaluate:
+def _merge(call: OperatorCall) -> Evaluate:
     """Lists joined; a constant that is no list is one item."""
     sources = call.arguments
     parts = [
@@ -218,10 +218,12 @@ def _merge(call: Call) -> Evaluate:
     return merge
 
 
-def _loop(walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool) -> Callable[[Call], Evaluate]:
+def _loop(
+    walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool
+) -> Callable[[OperatorCall], Evaluate]:
     """An operator that evaluates its second argument for each item of its first, with the item in scope."""
 
-    def build(call: Call) -> Evaluate:
+    def build(call: OperatorCall) -> Evaluate:
         items = call.argument(0)
         body = call.condition(1, at_root=False) if condition else call.argument(1, at_root=False)
         return lambda evaluation, scope: walk(
@@ -242,7 +244,7 @@ def _all(results: Iterable[tuple[Any, Any]]) -> bool:
     return bool(held) and False not in held
 
 
-def _reduce(call: Call) -> Evaluate:
+def _reduce(call: OperatorCall) -> Evaluate:
     items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
 
     def reduce(evaluation: Evaluation, scope: Any) -> Any:
@@ -259,7 +261,7 @@ class Operator(NamedTuple):
 
     least: int
     most: int | None
-    build: Callable[[Call], Evaluate]
+    build: Callable[[OperatorCall], Evaluate]
 
     @property
     def takes(self) -> str:

@@ -32,14 +32,12 @@ class Database:
     def __init__(self, path: Path, tables: Sequence[str], *, version: int) -> None:
         self.path = path
         self._tables, self._version = tables, version
-        with _translated(path):
+        with contextlib.ExitStack() as opened, _translated(path):
             self._connection = _open(path)
-        try:
+            opened.callback(self.close)
             with self.writing() as connection:
                 self._prepare(connection)
-        except BaseException:
-            self._connection.close()
-            raise
+            opened.pop_all()
 
     def close(self) -> None:
         """Close the file."""
@@ -62,10 +60,10 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new file; refuse a file of a newer version, or with other tables."""
@@ -88,15 +86,13 @@ def _open(path: Path) -> sqlite3.Connection:
     if not path.exists():
         with contextlib.suppress(FileExistsError):  # another process was first
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
+    with contextlib.ExitStack() as opened:
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        opened.callback(connection.close)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
-    except BaseException:
-        connection.close()
-        raise
+        opened.pop_all()
     return connection
 
 

@@ -14,14 +14,14 @@ import pytest
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.stores import database
-from cogcli.stores.knowledge import KnowledgeStore
-from cogcli.stores.memory import MemoryStore
+from cogcli.stores.knowledge_store import KnowledgeStore
+from cogcli.stores.memory_store import MemoryStore
 
 LINE = {"subject": "o:1", "predicate": "p", "evidence_ref": "e", "observed_at": "2026-05-04T09:30:00Z"}
 WRITER = f"""
 import sys
 from pathlib import Path
-from cogcli.stores.knowledge import KnowledgeStore
+from cogcli.stores.knowledge_store import KnowledgeStore
 store = KnowledgeStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[2])):
     store.append([{{**{LINE!r}, "value": [sys.argv[3], number]}}])
@@ -29,7 +29,7 @@ for number in range(int(sys.argv[2])):
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
-from cogcli.stores.knowledge import KnowledgeStore
+from cogcli.stores.knowledge_store import KnowledgeStore
 store = KnowledgeStore(Path(sys.argv[1]))
 def lines():
     for number in range(50):

@@ -1,4 +1,4 @@
-"""Memory on disk: proposals and what becomes of them (docs/reference/pack.md#memory)."""
+"""PromotedMemory on disk: proposals and what becomes of them (docs/reference/pack.md#memory)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.pack import MemoryLayer
-from cogcli.stores.memory import MemoryStore, Proposal, StoredProposal
+from cogcli.stores.memory_store import MemoryProposal, MemoryStore, StoredProposal
 
 NOW, LATER = "2026-05-04T09:30:00Z", "2026-05-05T09:30:00Z"
 LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
 
 
-def _proposal(**members: Any) -> Proposal:
+def _proposal(**members: Any) -> MemoryProposal:
     given: dict[str, Any] = {"value": "email", "consent": True, **members}
-    return Proposal(
+    return MemoryProposal(
         "preference", "durable", "user:cust_7", "contact_by", "", ("ev/1",), 0.5, "run_1", NOW
     )._replace(**given)
 

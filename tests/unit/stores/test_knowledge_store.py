@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.stores.knowledge import KnowledgeStore
+from cogcli.stores.knowledge_store import KnowledgeStore
 
 NOW = "2026-05-04T09:30:00Z"
 

@@ -1,4 +1,4 @@
-"""Memory: captured, proposed, promoted or rejected, recalled (docs/reference/pack.md#memory)."""
+"""PromotedMemory: captured, proposed, promoted or rejected, recalled (docs/reference/pack.md#memory)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.context.inputs import Memory
+from cogcli.context.inputs import PromotedMemory
 from cogcli.core.canonical import canonical, digest_of
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.pack import MemoryLayer
@@ -25,8 +25,8 @@ _TABLES: Final = (
     "CREATE TABLE proposal (proposal_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, class TEXT"
     " NOT NULL, tier TEXT NOT NULL, entity TEXT NOT NULL, predicate TEXT NOT NULL, value TEXT NOT NULL, evidence TEXT"
     " NOT NULL, confidence REAL NOT NULL, consent INTEGER NOT NULL, contradiction TEXT NOT NULL, data_class TEXT NOT"
-    " NULL, run_id TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, decided_by TEXT NOT NULL, decided_at TEXT NOT NULL,"
-    " reason TEXT NOT NULL, version INTEGER NOT NULL)",
+    " NULL, run_id TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, decided_by TEXT NOT NULL, decided_at TEXT NOT"
+    " NULL, reason TEXT NOT NULL, version INTEGER NOT NULL)",
     "CREATE INDEX proposal_about ON proposal (tenant_id, user_id, entity, predicate, state)",
     "CREATE VIRTUAL TABLE words USING fts5 (proposal_id UNINDEXED, text)",
 )
@@ -41,7 +41,7 @@ _CODE: Final = "code"
 """Who decided what no person did."""
 
 
-class Proposal(NamedTuple):
+class MemoryProposal(NamedTuple):
     """What may be kept. `memory_class` is one of the proposal classes, `evidence_refs` are never empty."""
 
     memory_class: str
@@ -69,7 +69,7 @@ class StoredProposal(NamedTuple):
     proposal_id: str
     tenant_id: str
     user_id: str
-    proposal: Proposal
+    proposal: MemoryProposal
     state: str
     contradiction: dict[str, Any]
     decided_by: str = ""
@@ -112,7 +112,9 @@ class MemoryStore:
                 (tenant_id, user_id, run_id, canonical(content).decode(), at),
             )
 
-    def propose(self, tenant_id: str, user_id: str, proposal: Proposal, layer: MemoryLayer) -> StoredProposal:
+    def propose(
+        self, tenant_id: str, user_id: str, proposal: MemoryProposal, layer: MemoryLayer
+    ) -> StoredProposal:
         """Keep a proposal, and promote it where the pack says so: its class, confidence, consent, no contradiction."""
         id = proposal.id_for(tenant_id, user_id)
         with self._database.writing() as connection:
@@ -153,7 +155,7 @@ class MemoryStore:
             )
             return [_stored_from(row) for row in rows]
 
-    def recall(self, tenant_id: str, user_id: str, query: str, *, most: int) -> list[Memory]:
+    def recall(self, tenant_id: str, user_id: str, query: str, *, most: int) -> list[PromotedMemory]:
         """Promoted memory of a user that shares a word with the query, the nearest first."""
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold())))
         if not words:
@@ -185,7 +187,7 @@ def _require(connection: sqlite3.Connection, tenant_id: str, id: str) -> StoredP
 def _stored_from(row: tuple[Any, ...]) -> StoredProposal:
     members = dict(zip(_COLUMNS, row, strict=True))
     names = ("tier", "entity", "predicate", "confidence", "run_id", "at", "data_class")
-    proposal = Proposal(
+    proposal = MemoryProposal(
         members["class"],
         value=orjson.loads(members["value"]),
         evidence_refs=tuple(orjson.loads(members["evidence"])),
@@ -205,9 +207,9 @@ def _stored_from(row: tuple[Any, ...]) -> StoredProposal:
     )
 
 
-def _memory_from(stored: StoredProposal, rank: float) -> Memory:
+def _memory_from(stored: StoredProposal, rank: float) -> PromotedMemory:
     made = stored.proposal
-    return Memory(
+    return PromotedMemory(
         stored.proposal_id, made.tier, made.memory_class, made.entity, made.predicate, made.value, stored.decided_at,
         stored.user_id, stored.tenant_id, made.data_class, made.evidence_refs, rank,
     )  # fmt: skip
@@ -242,7 +244,7 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 
 def _contradiction(
-    connection: sqlite3.Connection, tenant_id: str, user_id: str, proposal: Proposal
+    connection: sqlite3.Connection, tenant_id: str, user_id: str, proposal: MemoryProposal
 ) -> dict[str, Any]:
     """Which promoted memory says something else of the same; a correction supersedes it."""
     rows = connection.execute(
@@ -260,7 +262,7 @@ def _contradiction(
 
 
 def _repeat(
-    connection: sqlite3.Connection, earlier: StoredProposal, proposal: Proposal, layer: MemoryLayer
+    connection: sqlite3.Connection, earlier: StoredProposal, proposal: MemoryProposal, layer: MemoryLayer
 ) -> StoredProposal:
     """A proposal that was made before, with the new evidence. One that was rejected stays so."""
     if earlier.state in ("rejected", "rejected_before"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.context.inputs import Memory, User
+from cogcli.context.inputs import PromotedMemory, User
 from cogcli.context.memory import recall
 from cogcli.specs.pack import MemoryLayer
 from tests.fakes.support_desk import NOW
@@ -15,9 +15,9 @@ USER = User("cust_7", consent=("preference",))
 LAYER = MemoryLayer({"durable": 1000}, top_k=2)
 
 
-def _memory(id: str, **members: Any) -> Memory:
+def _memory(id: str, **members: Any) -> PromotedMemory:
     given: dict[str, Any] = {"user_id": "cust_7", "tenant_id": "acme", **members}
-    return Memory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(**given)
+    return PromotedMemory(id, "durable", "preference", "user:cust_7", "likes", "tea", NOW)._replace(**given)
 
 
 @pytest.mark.parametrize(
