@@ -43,7 +43,7 @@ class Exceeded(NamedTuple):
     limit: int
 
 
-class Usage(NamedTuple):
+class BudgetUsage(NamedTuple):
     """What is spent of a budget, and what is reserved beside that."""
 
     used: int = 0
@@ -106,11 +106,11 @@ class Budgets:
         with self.lock:
             self._used[PER_TURN] = 0
 
-    def usage(self) -> dict[str, Usage]:
+    def usage(self) -> dict[str, BudgetUsage]:
         """What is used and reserved, by each key that has a limit or a use."""
         with self.lock:
             keys = dict.fromkeys((*self.limits, *self._used, *self._reserved))
-            return {key: Usage(self._used.get(key, 0), self._reserved.get(key, 0)) for key in keys}
+            return {key: BudgetUsage(self._used.get(key, 0), self._reserved.get(key, 0)) for key in keys}
 
     def remaining(self) -> dict[str, int]:
         """What each limit has left beside what is reserved."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.governance.budgets import Usage
+from cogcli.governance.budgets import BudgetUsage
 
 RISK: Final = {"read_only": 0.75, "local_write": 0.90, "network": 1.0, "delegated": 1.10, "destructive": 1.25}
 """The weight of an intent's risk class."""
@@ -43,7 +43,7 @@ def clamp(value: float) -> float:
 
 
 def budget_pressure(
-    limits: Mapping[str, float], usage: Mapping[str, Usage], *, soft: float, elapsed_ms: int = 0
+    limits: Mapping[str, float], usage: Mapping[str, BudgetUsage], *, soft: float, elapsed_ms: int = 0
 ) -> float:
     """The highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}

@@ -188,7 +188,7 @@ class MemoryLayer(NamedTuple):
     top_k: int = 8
 
 
-class Target(NamedTuple):
+class MetricTarget(NamedTuple):
     """The least value of a metric, of one intent or of all."""
 
     metric: str
@@ -227,7 +227,7 @@ class Pack(NamedTuple):
     knowledge: KnowledgeLimits = KnowledgeLimits()
     business: tuple[BusinessBlock, ...] = ()
     memory: MemoryLayer = MemoryLayer()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[MetricTarget, ...] = ()
     tone: Tone = Tone()
     hash: str = ""
     file: str = ""
@@ -255,7 +255,7 @@ def pack_from(raw: dict[str, Any], *, hash: str = "", file: str = "") -> Pack:
         knowledge=value_from(KnowledgeLimits, _with_tuples(raw.get("intelligence_refs"), "single_valued")),
         business=tuple(value_from(BusinessBlock, block) for block in blocks),
         memory=value_from(MemoryLayer, _with_tuples(raw.get("memory_layer"), "auto_promote")),
-        targets=tuple(value_from(Target, target) for target in targets),
+        targets=tuple(value_from(MetricTarget, target) for target in targets),
         tone=value_from(
             Tone, tone.get("agent") or {}, non_negotiables=tuple(tone.get("non_negotiables") or ())
         ),

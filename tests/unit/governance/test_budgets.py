@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Barrier, Thread
 
-from cogcli.governance.budgets import Budgets, Exceeded, Reservation, Usage, merge_limits, raised_keys
+from cogcli.governance.budgets import Budgets, Exceeded, Reservation, BudgetUsage, merge_limits, raised_keys
 
 
 def test_a_reservation_takes_all_keys_or_none() -> None:
@@ -13,11 +13,11 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
     assert isinstance(first, Reservation)
     refused = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 11})
     assert refused == Exceeded("tokens.workflow", 90, 100)
-    assert budgets.usage() == {"tool_calls.per_turn": Usage(0, 1), "tokens.workflow": Usage(0, 90)}
+    assert budgets.usage() == {"tool_calls.per_turn": BudgetUsage(0, 1), "tokens.workflow": BudgetUsage(0, 90)}
     first.commit({"tool_calls.per_turn": 1, "tokens.workflow": 40})
     first.commit()
     first.release()
-    assert budgets.usage() == {"tool_calls.per_turn": Usage(1, 0), "tokens.workflow": Usage(40, 0)}
+    assert budgets.usage() == {"tool_calls.per_turn": BudgetUsage(1, 0), "tokens.workflow": BudgetUsage(40, 0)}
     assert budgets.remaining() == {"tool_calls.per_turn": 1, "tokens.workflow": 60}
 
 
@@ -47,7 +47,7 @@ def test_what_has_no_limit_is_counted() -> None:
     held = budgets.reserve({"cost_microusd": 5})
     assert isinstance(held, Reservation)
     held.commit({"cost_microusd": 7})
-    assert budgets.usage() == {"cost_microusd": Usage(7, 0)}
+    assert budgets.usage() == {"cost_microusd": BudgetUsage(7, 0)}
 
 
 def test_four_threads_grant_exactly_the_limit() -> None:
@@ -67,7 +67,7 @@ def test_four_threads_grant_exactly_the_limit() -> None:
     for thread in threads:
         thread.join()
     assert len(granted) == 1000
-    assert budgets.usage() == {"a": Usage(1000, 0), "b": Usage(1000, 0)}
+    assert budgets.usage() == {"a": BudgetUsage(1000, 0), "b": BudgetUsage(1000, 0)}
 
 
 def test_limits_are_those_of_the_pack_else_the_defaults_and_flags_only_lower_them() -> None:

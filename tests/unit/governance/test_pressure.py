@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.governance.budgets import Usage
+from cogcli.governance.budgets import BudgetUsage
 from cogcli.governance.pressure import Pressures, budget_pressure, gate_pressure, loop_pressure, share
 
 
@@ -27,13 +27,13 @@ def test_the_example_comes_out_as_forty_one_hundredths() -> None:
 )
 def test_budget_pressure_begins_at_the_soft_share(used: int, elapsed: int, expected: float) -> None:
     limits = {"tool_calls.per_turn": 8, "wall_clock_ms": 1000, "heartbeat_ms": 10}
-    usage = {"tool_calls.per_turn": Usage(used, 3)}
+    usage = {"tool_calls.per_turn": BudgetUsage(used, 3)}
     assert budget_pressure(limits, usage, soft=0.5, elapsed_ms=elapsed) == expected
 
 
 def test_a_limit_of_nothing_is_pressed_once_it_is_passed() -> None:
-    assert budget_pressure({"replans": 0}, {"replans": Usage(0)}, soft=0.5) == 0.0
-    assert budget_pressure({"replans": 0}, {"replans": Usage(1)}, soft=0.5) == 1.0
+    assert budget_pressure({"replans": 0}, {"replans": BudgetUsage(0)}, soft=0.5) == 0.0
+    assert budget_pressure({"replans": 0}, {"replans": BudgetUsage(1)}, soft=0.5) == 1.0
 
 
 def test_gates_press_as_they_age() -> None:
