@@ -217,8 +217,16 @@ class SafetyConfirmationRequiredError(RuntimeErrorBase):
     """A human has to confirm first (docs/reference/execution.md#approvals)."""
 
 
+class PolicyDeniedError(RuntimeErrorBase):
+    """The policy of a run forbids a call (docs/reference/pack.md#checks)."""
+
+
 class PolicyApprovalError(RuntimeErrorBase):
-    """An approval does not hold for what is about to be done."""
+    """The policy of a run asks for a person, or an approval does not hold for what is about to be done."""
+
+
+class BudgetExceededError(RuntimeErrorBase):
+    """A call would pass a budget of its run (docs/reference/pack.md#budgets)."""
 
 
 class InternalError(RuntimeErrorBase):
@@ -312,7 +320,9 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED),
     FailureRow("safety", SafetyScopeError, "safety.scope", VETOED),
     FailureRow("safety", SafetyConfirmationRequiredError, "safety.confirmation", PENDING),
-    FailureRow("approval", PolicyApprovalError, "policy.approval", PENDING),
+    FailureRow("policy", PolicyDeniedError, "policy.denied policy.refused", VETOED),
+    FailureRow("approval", PolicyApprovalError, "policy.approval policy.escalated", PENDING),
+    FailureRow("budget", BudgetExceededError, "budget.exceeded", VETOED),
     FailureRow("else", InternalError, "internal", BUG),
     FailureRow(
         "command line",

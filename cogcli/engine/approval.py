@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
@@ -11,6 +11,9 @@ from cogcli.engine.step_recorder import StepRecord
 from cogcli.events import build
 from cogcli.governance.approvals import action_hash
 from cogcli.specs.capability import Capability
+
+if TYPE_CHECKING:
+    from cogcli.specs.pack import PackGate
 
 TIME_TO_LIVE: Final = timedelta(hours=24)
 
@@ -22,6 +25,8 @@ class ApprovalRequest(NamedTuple):
     capability: Capability
     values: dict[str, Any]
     evidence: dict[str, Any]
+    gate: PackGate | None = None
+    """The gate of a pack that asks; None where a safety level does."""
 
     def is_approved(self) -> bool:
         """Whether a person approved this call; the approval is used up. Raises the error of a rejection, or of an
@@ -38,7 +43,8 @@ class ApprovalRequest(NamedTuple):
         """Append `approval.requested`: the exact call, and when the request expires."""
         record, engine = self.record, self.record.run.engine
         action, proof = self._hashes()
-        expires_at = datetime.fromisoformat(engine.clock.now()) + TIME_TO_LIVE
+        lifetime = timedelta(seconds=self.gate.ttl_s) if self.gate else TIME_TO_LIVE
+        expires_at = datetime.fromisoformat(engine.clock.now()) + lifetime
         payload = {
             "capability": self.capability.id,
             "binding": self._binding_id,
@@ -49,10 +55,18 @@ class ApprovalRequest(NamedTuple):
             "evidence_hash": proof,
             "expires_at": expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reason": refusal.message,
+            **self._of_gate(),
         }
         approval_id = f"ap_{engine.ids.ulid()}"
         draft = build.approval_requested(record.run_id, record.path, approval_id=approval_id, payload=payload)
         record.run.emit(draft, durable=True)
+
+    def _of_gate(self) -> dict[str, Any]:
+        """What the request says of a pack's gate: who may answer."""
+        if self.gate is None:
+            return {}
+        roles = list(self.gate.approver_roles)
+        return {"kind": "gate", "approver_roles": roles, "allow_self": self.gate.allow_self}
 
     @property
     def _binding_id(self) -> str:

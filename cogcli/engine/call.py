@@ -33,6 +33,7 @@ from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
 from cogcli.engine.outcome import Degraded
+from cogcli.engine.policy import learn_facts, require_permitted, spend_call
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
 from cogcli.events import build
@@ -57,8 +58,11 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         safety = capability.safety
         output = _reuse_output(record, capability, values)
         if output is None:
+            require_permitted(record, capability, values)
             yield from _require_allowed(record, capability, values)
+            spend_call(record)
             output = yield from _call_chain(record, capability, values)
+            learn_facts(record, capability, output)
         if safety is not None and safety.mandatory_post_gates:
             # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
             if record.reused_from is None:
@@ -173,7 +177,7 @@ def _record_intent(record: StepRecord, capability: Capability, member: Member) -
             "attempt": 1,
             "idempotency_key": record.idempotency_key,
             "side_effects": effect,
-            "decision": _DECISION,
+            "decision": record.decision or _DECISION,
         },
         durable=effect in ("effect", "idempotent"),
     )
@@ -192,6 +196,7 @@ def _try_chain(
         for repeat in range(member.retry_count + 1):
             number += 1
             if number > before + 1:
+                spend_call(record)
                 yield from _acquire_slot(record.run)
                 _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
             try:

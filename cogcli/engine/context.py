@@ -11,7 +11,7 @@ from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
-from cogcli.engine.ports import CapabilityRunner, Dispatcher, EventSink
+from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Draft, Event
@@ -80,6 +80,7 @@ class Engine:
         doubts: Doubts | None = None,
         asked: Mapping[str, Asked] | None = None,
         earlier: EarlierCalls | None = None,
+        policy: CallPolicy | None = None,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -98,6 +99,10 @@ class Engine:
         """On resume: decides about calls that may have happened."""
         self.asked = asked or {}
         """By step path: what a person was asked before the specs changed; the step may call another capability now."""
+        self.policy = policy
+        """What decides about calls beside their safety levels; None for the default policy, which leaves it to them."""
+        self.now = ""
+        """The timestamp of the last event, which rules see in place of a clock."""
         self.earlier = earlier
         """On rerun: the calls of the source run."""
         self.waits_in_doubt = True
@@ -139,6 +144,7 @@ class Engine:
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event and pass it to the listener; no state is changed. Raises what the sink raises."""
         event = self.sink.append(draft, durable=durable)
+        self.now = event.timestamp
         if self.listener is not None:
             self.listener(event)
         return event

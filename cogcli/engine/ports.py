@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.events.envelope import Draft, Event
+
+if TYPE_CHECKING:
+    from cogcli.governance.budgets import Budgets
+    from cogcli.governance.run_policy import RunState
+    from cogcli.governance.verdict import Verdict
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.pack import PackGate
 
 
 class EventSink(Protocol):
@@ -30,6 +37,30 @@ class CapabilityRunner(Protocol):
 
     def close(self, grace: float) -> None:
         """Leave no socket, thread or child behind; may be called twice."""
+        ...
+
+
+class CallPolicy(Protocol):
+    """What decides about calls beside their safety levels: the pack of a run, or limits given on the command line."""
+
+    budgets: Budgets
+    records_allow: bool
+    """Whether a call that is allowed leaves a decision in the log; if not, only one that is not."""
+    name: str
+    """The policy as `step.started` names it."""
+
+    def judge(
+        self, capability: Capability, arguments: Mapping[str, Any], state: RunState, step: str
+    ) -> Verdict:
+        """The verdict on a call that is about to be made."""
+        ...
+
+    def gate(self, name: str) -> PackGate:
+        """The gate of a verdict."""
+        ...
+
+    def learn(self, capability_id: str, output: Mapping[str, Any]) -> object:
+        """Take up the facts that an output declares."""
         ...
 
 

@@ -69,6 +69,8 @@ class StepRecord:
         self.durable = False
         self.intent: str | None = None
         """The id of the `step.started` event."""
+        self.decision: dict[str, str] | None = None
+        """What the policy of the run said, as `step.started` names it; None for the default one."""
         self._started_at = run.engine.clock.now()
         self._started = run.engine.clock.monotonic()
 

@@ -171,6 +171,16 @@ def approval_answered(
     return _draft(kind, run_id, body, step_id, f"human:{by}")
 
 
+def policy_decided(run_id: str, step_id: str, *, payload: PayloadDict, caused_by: str | None) -> Draft:
+    """What the policy of a run says of a call."""
+    return _draft("policy.decided", run_id, payload, step_id, "policy", caused_by)
+
+
+def budget_exceeded(run_id: str, step_id: str, *, key: str, used: int, limit: int) -> Draft:
+    """The budget that a call would pass."""
+    return _draft("budget.exceeded", run_id, {"key": key, "used": used, "limit": limit}, step_id, "policy")
+
+
 def doubt_decided(
     run_id: str,
     step_id: str,

@@ -219,6 +219,22 @@ class Decided(Payload):
     """What a call answered, as whoever decided about it says."""
     read: Any = None
     reads: Any = None
+    stage: Literal["permission", "rule", "situation"] | None = None
+    approval_mode: str | None = None
+    matched: list[str] = []
+    would: list[Json] = []
+    rule_errors: list[Json] = []
+    obligations: list[str] = []
+    action_hash: str | None = None
+    evidence_hash: str | None = None
+
+
+class BudgetExceeded(Payload):
+    """The budget that a call would pass, what of it is taken, and its limit."""
+
+    key: str
+    used: int
+    limit: int
 
 
 class Approval(Payload):

@@ -85,6 +85,9 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "policy.decided": EventType(
         "governance", "Decided", decides=True, words=_DECISION_WORDS, attributes=_DECISION_ATTRIBUTES
     ),
+    "budget.exceeded": EventType(
+        "governance", "BudgetExceeded", words=("key", "used", "limit"), attributes=("key", "used", "limit")
+    ),
     "approval.requested": EventType(
         "governance", "Approval", begins=True, asks=True, one_process_only=True, by_timing=True,
         words=("gate", "reason"), attributes=_APPROVAL,

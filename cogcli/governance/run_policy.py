@@ -53,6 +53,8 @@ class RunState(NamedTuple):
 class RunPolicy:
     """The policy of a run tree. `safety_mode` is the ceiling, `facts` what is known by slot."""
 
+    records_allow = True
+
     def __init__(
         self,
         pack: Pack,
@@ -66,7 +68,7 @@ class RunPolicy:
         required: Iterable[str] = (),
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
-        self.safety_mode = safety_mode
+        self.safety_mode, self.name = safety_mode, pack.ref
         self._policy = policy
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         for name, known in facts.items():
