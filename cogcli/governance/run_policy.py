@@ -80,7 +80,6 @@ class RunPolicy:
         capability: Capability,
         arguments: Mapping[str, Any],
         state: RunState,
-        *,
         step: str,
         host: str = "",
     ) -> Verdict:

@@ -13,6 +13,7 @@ from fakes.sink import MemorySink
 from cogcli.core.system import FakeClock, FakeIds, SystemClock
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.outcome import RunOutcome
+from cogcli.engine.ports import CallPolicy
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import apply, initial_state
@@ -74,6 +75,7 @@ def engine_for(
     *,
     sink: Any = None,
     fast: bool = True,
+    policy: CallPolicy | None = None,
     **options: Any,
 ) -> Engine:
     """An engine over fakes. Time is real unless `fast`, then every reading is a millisecond later."""
@@ -88,6 +90,7 @@ def engine_for(
         clock=FakeClock(1_700_000_000) if fast else SystemClock(),
         ids=FakeIds(0),
         options=RunOptions(**options),
+        policy=policy,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Barrier, Thread
 
-from cogcli.governance.budgets import Budgets, Exceeded, Reservation, BudgetUsage, merge_limits, raised_keys
+from cogcli.governance.budgets import Budgets, BudgetUsage, Exceeded, Reservation, merge_limits, raised_keys
 
 
 def test_a_reservation_takes_all_keys_or_none() -> None:
@@ -13,11 +13,17 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
     assert isinstance(first, Reservation)
     refused = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 11})
     assert refused == Exceeded("tokens.workflow", 90, 100)
-    assert budgets.usage() == {"tool_calls.per_turn": BudgetUsage(0, 1), "tokens.workflow": BudgetUsage(0, 90)}
+    assert budgets.usage() == {
+        "tool_calls.per_turn": BudgetUsage(0, 1),
+        "tokens.workflow": BudgetUsage(0, 90),
+    }
     first.commit({"tool_calls.per_turn": 1, "tokens.workflow": 40})
     first.commit()
     first.release()
-    assert budgets.usage() == {"tool_calls.per_turn": BudgetUsage(1, 0), "tokens.workflow": BudgetUsage(40, 0)}
+    assert budgets.usage() == {
+        "tool_calls.per_turn": BudgetUsage(1, 0),
+        "tokens.workflow": BudgetUsage(40, 0),
+    }
     assert budgets.remaining() == {"tool_calls.per_turn": 1, "tokens.workflow": 60}
 
 
