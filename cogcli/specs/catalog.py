@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cogcli.core.problems import Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
+    from cogcli.specs.pack import Pack
     from cogcli.specs.protocol import Protocols
     from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
@@ -47,6 +48,8 @@ class Catalog(NamedTuple):
     bindings: dict[str, Binding] = NOTHING
     bindings_of: dict[str, tuple[str, ...]] = NOTHING
     services: dict[str, Service] = NOTHING
+    packs: dict[str, Pack] = NOTHING
+    """By `id@version`."""
     defaults: Defaults = Defaults()
     host: Host = Host()
     layers: tuple[str, ...] = ()

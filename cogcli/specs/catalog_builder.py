@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import Problem, Severity, sort_problems
@@ -24,6 +25,9 @@ from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.spec_reader import SpecFile, SpecReader
 
+if TYPE_CHECKING:
+    from cogcli.specs.pack import Pack
+
 
 class CatalogBuilder:
     """Builds a catalog. `given` are files outside all layers; they count as the last layer."""
@@ -33,8 +37,8 @@ class CatalogBuilder:
     ) -> None:
         # Its mappings grow; what is made of them at the end is put in by `catalog`.
         self.specs = Catalog(
-            skills={}, capabilities={}, bindings={}, services={}, aliases={}, broken={}, raw={}, pins={}, replaced={},
-            defaults=Defaults({}, {}), layers=tuple(layout.layer.name for layout in layouts),
+            skills={}, capabilities={}, bindings={}, services={}, packs={}, aliases={}, broken={}, raw={}, pins={},
+            replaced={}, defaults=Defaults({}, {}), layers=tuple(layout.layer.name for layout in layouts),
             places=reader.places, protocols=reader.protocols,
         )  # fmt: skip
         self.problems: list[Problem] = []
@@ -76,7 +80,7 @@ class CatalogBuilder:
 
     def add_everything(self) -> CatalogBuilder:
         """Add all specs of all layers and those outside of them; report stray files. The builder itself."""
-        for kind in ("skill", "capability", "service"):
+        for kind in ("skill", "capability", "service", "pack"):
             for place in self.files(kind):
                 # Files that another layer replaces are checked by themselves as well.
                 self.problems += self._reader.load(place).problems
@@ -86,6 +90,8 @@ class CatalogBuilder:
             self.add_skill(id)
         for id in sorted({*self._ids("service"), *self.entries()}):
             self.add_service(id)
+        for id in self._ids("pack"):
+            self.add_pack(id)
         self.add_bindings(self.files("binding"))
         self.add_choices()
         for layout in self._layouts:
@@ -111,6 +117,17 @@ class CatalogBuilder:
                 self.specs.raw[f"skill:{id}"] = loaded.raw
                 self.specs.skills[id] = skill_from(loaded.raw, loaded.file)
         return self.specs.skills.get(id)
+
+    def add_pack(self, id: str) -> Pack | None:
+        """The pack of an `id@version`, None without a usable file."""
+        if id not in self.specs.packs:
+            loaded = self._settle("pack", id, self._find("pack", id))
+            if loaded and loaded.raw:
+                from cogcli.specs.pack import pack_from
+
+                self.specs.raw[f"pack:{id}"] = loaded.raw
+                self.specs.packs[id] = pack_from(loaded.raw, loaded.file)
+        return self.specs.packs.get(id)
 
     def add_service(self, id: str) -> Service | None:
         """The service of an id, None without a usable file."""

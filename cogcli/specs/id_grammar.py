@@ -59,3 +59,9 @@ def is_settable(name: str) -> bool:
 def is_sendable(value: str) -> bool:
     """Whether a value holds visible ASCII characters, spaces and tabs only."""
     return all(32 <= ord(char) < 127 or char == "\t" for char in value)
+
+
+def is_pack_id(text: str) -> bool:
+    """Whether a text is the id of a pack with its version, `id@1.0.0`."""
+    id, _, version = text.partition("@")
+    return is_plain_id(id) and SEMVER.fullmatch(version) is not None

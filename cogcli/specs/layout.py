@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from cogcli.core.system_text import bad_byte
-from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_plain_id, is_skill_id
+from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_plain_id, is_skill_id
 from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"
@@ -22,12 +22,19 @@ _FOLDERS: Final = {
     "capability": "capabilities",
     "binding": "bindings",
     "service": "services",
+    "pack": "packs",
 }
-_IS_ID: Final = {"skill": is_skill_id, "capability": is_capability_id, "service": is_plain_id}
+_IS_ID: Final = {
+    "skill": is_skill_id,
+    "capability": is_capability_id,
+    "service": is_plain_id,
+    "pack": is_pack_id,
+}
 _PLACES: Final = {
     "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
     "capability": "capabilities/ID.yaml",
     "binding": "bindings/CHANNEL/CAPABILITY/NAME.yaml",
+    "pack": "packs/ID/VERSION.yaml",
 }
 
 
@@ -80,10 +87,14 @@ class Layout:
         """Paths in listed folders whose names are not UTF-8."""
 
     def find(self, kind: str, id: str) -> list[FoundFile]:
-        """The files of one skill, capability or service; of skills and services one for each channel that has it."""
+        """The files of one skill, capability, service or pack; of skills and services one for each channel that has
+        it."""
         if kind not in self.folders or not _IS_ID[kind](id):
             return []
         root = self._path(self.folders[kind])
+        if kind == "pack":
+            path = f"{root}/{id.replace('@', '/')}.yaml"
+            return [FoundFile(kind, id, path, self.layer)] if os.path.lexists(path) else []
         name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
         places = [] if kind == "skill" else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
         if kind != "capability":
@@ -139,6 +150,8 @@ class Layout:
             return FoundFile(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
         if kind == "capability" and depth == 1:
             return FoundFile(kind, stem, path, self.layer)
+        if kind == "pack" and depth == 2:
+            return FoundFile(kind, f"{parts[0]}@{stem}", path, self.layer)
         if kind == "service" and (depth == 1 or (depth == 2 and in_channel)):
             return FoundFile(kind, stem, path, self.layer, parts[0] if depth == 2 else NO_CHANNEL)
         if kind == "binding" and depth == 3 and in_channel:

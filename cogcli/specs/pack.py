@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
 
@@ -238,8 +239,8 @@ class Pack(NamedTuple):
         return f"{self.pack_id}@{self.version}#{self.hash}"
 
 
-def pack_from(raw: dict[str, Any], *, hash: str = "", file: str = "") -> Pack:
-    """A pack from its checked mapping."""
+def pack_from(raw: dict[str, Any], file: str = "") -> Pack:
+    """A pack from its checked mapping; its hash is that of the mapping."""
     meta = raw["pack_meta"]
     defaults, tone = meta.get("defaults") or {}, raw.get("tone_and_comms") or {}
     blocks = (raw.get("business_context") or {}).get("blocks") or ()
@@ -259,7 +260,7 @@ def pack_from(raw: dict[str, Any], *, hash: str = "", file: str = "") -> Pack:
         tone=value_from(
             Tone, tone.get("agent") or {}, non_negotiables=tuple(tone.get("non_negotiables") or ())
         ),
-        hash=hash,
+        hash=digest_of(raw),
         file=file,
     )
 

@@ -18,7 +18,7 @@ from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
 
-_KINDS = ("skill", "capability", "binding", "service")
+_KINDS = ("skill", "capability", "binding", "service", "pack")
 
 
 class Registry:

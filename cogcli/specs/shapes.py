@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
+from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
@@ -16,7 +17,7 @@ from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 from cogcli.yaml.positions import Places
 
-KINDS: Final = ("skill", "capability", "binding", "service", "policy")
+KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
 _POLICY: Final = record({"defaults": required(MapOf(Text(empty=False)), nullable=True)})
 
 
@@ -33,6 +34,7 @@ _OF_KIND: Final = {
     "binding": _FileKind(binding_shape, check_binding),
     "service": _FileKind(service_shape, check_service),
     "policy": _FileKind(lambda _: _POLICY),
+    "pack": _FileKind(lambda _: PACK, lambda raw, report, _: check_pack(raw, report)),
     # The files of host overrides, which hold several entries each.
     "overrides": _FileKind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
     "services": _FileKind(services_shape),

@@ -121,7 +121,7 @@ class SpecReader:
         raw, own = check_file(found.kind, value, parsed.places, read.file, self.protocols)
         problems = parsed.problems + own
         if raw is None:
-            id = value.get("id")
+            id = None if found.kind == "pack" else value.get("id")
             return read._replace(id=found.id or (id if isinstance(id, str) else read.id), problems=problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
         if self._cache and not credential and not _path_mismatches(found, raw):
@@ -134,18 +134,26 @@ class SpecReader:
         """The file, refused where its content contradicts its path."""
         misplaced = _path_mismatches(read.found, raw)
         if not misplaced:
-            return read._replace(id=raw.get("id", ""), raw=raw, problems=problems)
+            return read._replace(id=_id_of(read.found, raw), raw=raw, problems=problems)
         from cogcli.specs.problem_report import ProblemReport
 
         report = ProblemReport(read.file, self.places)
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)
-        return read._replace(id=read.found.id or raw["id"], problems=problems + report.problems)
+        return read._replace(id=read.found.id or _id_of(read.found, raw), problems=problems + report.problems)
 
 
 def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The keys that contradict the path, as (key, message, hint)."""
     wrong = []
+    if found.kind == "pack":
+        id = _id_of(found, raw)
+        hint = f"write pack_id and pack_version of `{found.id}`, or move the file"
+        return (
+            [("pack_meta", f"pack `{id}`: its path says `{found.id}`", hint)]
+            if found.id not in ("", id)
+            else []
+        )
     if found.id and raw.get("id") != found.id:
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
         wrong.append(("id", message, f"write `id: {found.id}`, or move the file"))
@@ -160,6 +168,13 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
                 message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{expected}`"
                 wrong.append((key, message, "remove the key, or move the file"))
     return wrong
+
+
+def _id_of(found: FoundFile, raw: dict[str, Any]) -> str:
+    """The id of a checked mapping, of a pack with its version; empty for a file without one."""
+    if found.kind == "pack":
+        return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
+    return raw.get("id") or ""
 
 
 def _stem(path: str) -> str:

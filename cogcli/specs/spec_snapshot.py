@@ -42,8 +42,8 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
 def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
     """The catalog of such a document. None of its services is trusted."""
     catalog = Catalog(
-        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True, protocols=protocols,
-        defaults=Defaults(document["defaults"]), aliases=document["aliases"],
+        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
+        protocols=protocols, defaults=Defaults(document["defaults"]), aliases=document["aliases"],
     )  # fmt: skip
     for key, entry in document["specs"].items():
         name, _, id = key.partition(":")
@@ -86,9 +86,16 @@ class _PinnedKind(NamedTuple):
     find_credentials: Callable[[dict[str, Any]], Iterator[KeyPath]] = lambda raw: iter(())
 
 
+def _pack_from(raw: dict[str, Any], file: str) -> Any:
+    from cogcli.specs.pack import pack_from
+
+    return pack_from(raw, file)
+
+
 _KINDS: Final = {
     "skill": _PinnedKind("skills", ("file",), skill_from, find_in_skill),
     "capability": _PinnedKind("capabilities", ("file",), capability_from, find_in_capability),
     "binding": _PinnedKind("bindings", ("file", "channel", "layer"), binding_from),
+    "pack": _PinnedKind("packs", ("file",), _pack_from),
     "service": _PinnedKind("services", ("file", "layer", "root"), service_from),
 }

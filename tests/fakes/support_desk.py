@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, RunContext, User
-from cogcli.core.canonical import digest_of
 from cogcli.governance.policy import Policy
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.pack import Pack, pack_from
-from cogcli.specs.pack_shape import PACK
-from cogcli.specs.shape import clean
-from cogcli.specs.shape_check import check_shape
+from cogcli.specs.shapes import check_file
 from cogcli.yaml import reader
 
 PACK_FILE = Path(__file__).parents[2] / "docs/examples/support-desk/packs/support-desk/4.0.0.yaml"
@@ -24,15 +21,14 @@ READ = {"side_effects": False}
 @cache
 def raw_pack() -> dict[str, Any]:
     parsed = reader.parse(PACK_FILE.read_bytes(), file="4.0.0.yaml")
-    problems = [*parsed.problems, *check_shape(PACK, parsed.value, parsed.places, "4.0.0.yaml", "pack")]
-    assert not problems, problems
-    value: dict[str, Any] = clean(PACK, parsed.value)
-    return value
+    checked = check_file("pack", parsed.value or {}, parsed.places, "4.0.0.yaml", {})
+    assert checked.raw is not None, [*parsed.problems, *checked.problems]
+    return checked.raw
 
 
 def pack(**sections: Any) -> Pack:
     raw = {**raw_pack(), **sections}
-    return pack_from(raw, hash=digest_of(raw))
+    return pack_from(raw)
 
 
 def policy(of: Pack) -> Policy:

@@ -15,6 +15,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
+_FILES: Final = (*KINDS, "packs")
 
 
 class RegistryCheck(NamedTuple):
@@ -71,14 +72,14 @@ def check_registry(
     found = check(catalog, options=selection_options(settings))
     files = _files(catalog, found)
     kinds = Counter(files.values())
-    counts = {kind: kinds[kind] for kind in KINDS}
+    counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
     return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files)
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     """All spec files, or the given ones, by kind, broken ones included; other files with problems come last."""
     files: dict[str, str] = {}
-    for kind in KINDS:
+    for kind in _FILES:
         singular = "capability" if kind == "capabilities" else kind[:-1]
         found = {spec.file for spec in getattr(catalog, kind).values()}
         found |= {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
