@@ -36,6 +36,8 @@ def ask_approval(
         if not requests:
             break  # it waits for a decision about a call in doubt
         question = requests[0].payload
+        if question.get("approver_roles"):
+            break  # a role is asserted by a command line, not at a question
         try:
             with _interruptible():
                 answer = _ask(context, question)

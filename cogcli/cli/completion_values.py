@@ -133,6 +133,7 @@ _KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
     "capabilities": partial(_ids, "capability"),
     "bindings": partial(_ids, "binding"),
     "services": partial(_ids, "service"),
+    "packs": partial(_ids, "pack"),
     "specs": _specs,
     "choices": _choices,
     "episodes": _episodes,

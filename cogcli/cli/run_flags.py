@@ -23,6 +23,7 @@ from cogcli.core.terminal_text import LONGEST_SHOWN
 DURABILITIES = ("process", "power", "none")
 PROFILES = ("experimental", "standard", "strict")
 LEVELS = ("sandbox", "standard", "elevated", "privileged")
+MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 LISTED, DRAWN, EXPORTED = ("tsv", "csv", "md"), ("mermaid", "dot"), ("otlp", "chrome")
 TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
 VIEWS = ("tree", "timeline", "table", "lineage", "events")
@@ -66,6 +67,15 @@ class RunFlags(Flags):
         SAFETY,
         completes="capabilities",
     )
+    pack: str | None = text(
+        "--pack", "ID@VERSION", "govern the calls by a pack; needs --intent", SAFETY, completes="packs"
+    )
+    intent: str | None = text("--intent", "ID", "what the run is for, as the pack's catalog names it", SAFETY)
+    user: str | None = text("--user", "ID", "whose request it is, for the rules of the pack", SAFETY)
+    safety_mode: str | None = choice(
+        "--safety-mode", "MODE", MODES, "the highest approval mode of a call; may only lower a pack's", SAFETY
+    )
+    budget: list[str] = text("--budget", "k=N", "lower a budget (repeatable)", SAFETY)
     durability: str | None = choice(
         "--durability",
         "WORD",

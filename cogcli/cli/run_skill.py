@@ -20,7 +20,7 @@ from cogcli.core.terminal_text import visible
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import RunFold
 from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.prepare import PolicyRequest, PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
 
 
@@ -84,7 +84,32 @@ def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliE
         "seed": flags.seed or 0,
         "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
         "durability": settings.value("durability"),
+        "policy": _policy_request(flags, problems),
     }
+
+
+def _policy_request(flags: RunFlags, problems: list[CogcliError]) -> PolicyRequest | None:
+    """What the flags say of the policy of a run; None where they say nothing."""
+    budget = {}
+    for key, value in parse_pairs(flags.budget, "--budget", "k=N", problems).items():
+        if value.isascii() and value.isdigit() and len(value) < 16:
+            budget[key] = int(value)
+        else:
+            problems.append(
+                UsageError("usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number")
+            )
+    request = PolicyRequest(
+        flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
+    )
+    if bool(request.pack) != bool(request.intent):
+        lacking = "--intent" if request.pack else "--pack"
+        hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
+        problems.append(UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint))
+    elif request.user and not request.pack:
+        problems.append(
+            UsageError("usage.flag", "`--user` is for the rules of a pack", hint="add --pack and --intent")
+        )
+    return request if any(request) else None
 
 
 def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:

@@ -5,7 +5,7 @@ Eight stages, each hashed; equal input gives equal bytes. `STAGES` is their orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cogcli.context import blocks as block_builders
@@ -86,7 +86,7 @@ def _evidence(found: Compilation) -> Any:
         given.run.now,
         given.run.run_id,
     )
-    found.evidence = retrieve(given.edges, query, required_evidence(found))
+    found.evidence = retrieve(given.edges, query, given.pack.decisions.required_evidence(found.intent.intent))
     found.surface = surface_tools(given, found.intent, found.evidence.facts)
     return {
         "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],
@@ -194,18 +194,6 @@ def compile_context(given: CompileInput) -> CompiledContext:
         "context_hash": digest_of(payload),
     }
     return CompiledContext(found, payload)
-
-
-def required_evidence(found: Compilation) -> Iterator[str]:
-    """The names of the evidence that the decisions of the intent require, each decision's in its order."""
-    decisions = found.given.pack.decisions
-    intent = decisions.intents.get(found.intent.intent)
-    if intent is None:
-        return
-    templates = [decisions.task_templates[id] for id in intent.templates if id in decisions.task_templates]
-    for key in dict.fromkeys((intent.id, *(template.decision for template in templates))):
-        if key in decisions.decisions:
-            yield from decisions.decisions[key].required_evidence
 
 
 def _surface_payload(surface: Surface) -> dict[str, Any]:

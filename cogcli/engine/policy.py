@@ -99,6 +99,10 @@ def _require_gate(
     if request.is_approved():
         return
     refusal = _refusal(capability, verdict)
+    roles = policy.gate(verdict.gate).approver_roles
+    refusal.hint = (
+        f"somebody of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}" if roles else ""
+    )
     request.ask(refusal)
     raise refusal
 

@@ -32,6 +32,8 @@ class Request(NamedTuple):
     """By capability id: the pinned chain, and why it was chosen."""
     taken_over: Mapping[str, Any] = {}
     """By step: the result it reuses. In the first event, so that a resume reuses it, too."""
+    policy: Mapping[str, Any] = {}
+    """The PolicyRequest of the run; empty for the default policy."""
     effects: Mapping[str, Any] = {}
     """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
 
@@ -163,6 +165,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         selection=dict(request.selection),
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
+        policy=dict(request.policy),
     )
 
 

@@ -52,6 +52,7 @@ def run_started(
     selection: PayloadDict | None = None,
     taken_over: PayloadDict | None = None,
     effects: PayloadDict | None = None,
+    policy: PayloadDict | None = None,
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -72,6 +73,8 @@ def run_started(
     }
     if taken_over:
         payload["taken_over"] = taken_over
+    if policy:
+        payload["policy"] = policy
     if effects:
         payload["effects"] = effects
     return _draft("run.started", run_id, payload, step_id, "system")

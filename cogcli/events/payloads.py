@@ -55,6 +55,8 @@ class RunStarted(Payload):
     """By step: results of an earlier episode that are used in place of doing the step."""
     effects: Json = {}
     """By step path: what the run did that this one runs again, and what was said about each."""
+    policy: Json | None = None
+    """What governs the run beside safety levels: pack, intent, user, ceiling and budgets, as they were given."""
     parent_run_id: str | None
     rules: Literal[1, 2] = 1
     """Which rules the log follows (`episode.rules`); the root's first event says it."""
@@ -251,6 +253,12 @@ class Approval(Payload):
     expires_at: str | None = None
     by: str | None = None
     reason: str | None = None
+    kind: Literal["gate", "confirmation", "escalation"] | None = None
+    approver_roles: list[str] | None = None
+    """The roles of which an approver needs one; empty: any. Only of a pack's gate, as the members below."""
+    allow_self: bool | None = None
+    role: str | None = None
+    os_user: str | None = None
 
 
 class Runtime(Payload):

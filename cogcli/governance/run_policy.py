@@ -157,3 +157,30 @@ class RunPolicy:
             "outputs": state.outputs,
             "state": state.snapshot,
         }
+
+
+class LimitsPolicy:
+    """The policy of a run without a pack whose ceiling or budgets were given: only those are held."""
+
+    records_allow = False
+    name = "builtin.default"
+
+    def __init__(self, budgets: Budgets, safety_mode: str = "") -> None:
+        self.budgets = budgets
+        self._ceiling = safety_mode
+
+    def judge(
+        self, capability: Capability, arguments: Mapping[str, Any], state: RunState, step: str
+    ) -> Verdict:
+        """Deny what is above the ceiling."""
+        mode = approval_mode(capability)
+        above = bool(self._ceiling) and is_above(mode, self._ceiling)
+        reason = "above_safety_mode" if above else "no_rule"
+        return Verdict("deny" if above else "allow", "permission", reason, approval_mode=mode)
+
+    def gate(self, name: str) -> PackGate:
+        """The built-in gate; nothing here asks for one."""
+        return PackGate()
+
+    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
+        """Nothing: without a pack no output is a fact."""

@@ -34,6 +34,7 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.prepare import PreparedRun, RunEnvironment
+from cogcli.runs.prepare import PolicyRequest, PreparedRun, call_policy
 from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
@@ -111,6 +112,7 @@ def launch(
             approvals=approvals,
             taken_over=taken_over,
             effects=effects,
+            policy=prepared.policy,
         )
         first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
@@ -159,6 +161,7 @@ def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: An
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
     effects, options = started.payload.get("effects"), started.payload["options"]
+    given = started.payload.get("policy")
     known = {name: value for name, value in options.items() if name in RunOptions._fields}
     known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
     engine = engine_of(
@@ -167,6 +170,7 @@ def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: An
         taken_over=log.reused,
         effects=effects,
         behind=log.behind if effects else None,
+        policy=call_policy(catalog, PolicyRequest(**given) if given else None, started.payload["inputs"]),
         **parts,
     )
     engine.passes_null = rules_of(started.payload) == FIRST
@@ -220,10 +224,11 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
         tags=prepared.request.tags,
         pins={
             "specs": dict(sorted(prepared.catalog.pins.items())),
-            "policy": "builtin.default",
+            "policy": prepared.policy.name if prepared.policy else "builtin.default",
             "cogcli": __version__,
             "python": ".".join(map(str, sys.version_info[:3])),
             "specs_blob": journal.put_blob(compact(document_of(prepared.catalog))),
         },
         selection=selection,
+        policy=prepared.request.policy.to_payload() if prepared.request.policy else {},
     )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.specs.registry import Registry
+    from cogcli.engine.ports import CallPolicy
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.skill import Skill
 
 _TEXT: Final = FieldSpec("string")
 _OBJECT: Final = FieldSpec("object")
@@ -31,6 +34,27 @@ FRAME: Final[Fields] = {
     "assumptions": FieldSpec("array", items=_TEXT),
     "priority": _TEXT,
 }
+
+
+class PolicyRequest(NamedTuple):
+    """What `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget` say; all empty for the default policy."""
+
+    pack: str = ""
+    """`id@version`, perhaps with `#sha256:...`."""
+    intent: str = ""
+    user: str = ""
+    safety_mode: str = ""
+    budget: Mapping[str, int] = {}
+
+    @property
+    def pack_id(self) -> str:
+        """The reference without a hash."""
+        return self.pack.partition("#")[0]
+
+    def to_payload(self) -> dict[str, Any]:
+        """The `policy` of `run.started`: what was given."""
+        given = {**self._asdict(), "budget": dict(self.budget)}
+        return {name: value for name, value in given.items() if value}
 
 
 class RunRequest(NamedTuple):
@@ -51,6 +75,8 @@ class RunRequest(NamedTuple):
     seed: int = 0
     tags: Mapping[str, str] = {}
     durability: str = "process"
+    policy: PolicyRequest | None = None
+    """None for the default policy."""
 
     @property
     def options(self) -> RunOptions:
@@ -79,6 +105,8 @@ class PreparedRun(NamedTuple):
     frame: dict[str, Any]
     selection: SelectionOptions
     warnings: list[Problem]
+    policy: CallPolicy | None = None
+    """What decides about its calls; None for the default policy."""
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
@@ -91,7 +119,18 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
     frame, wrong_frame = check_frame(request.frame)
     prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
-    return prepared._replace(inputs=inputs, frame=frame)
+    return prepared._replace(inputs=inputs, frame=frame, policy=call_policy(catalog, request.policy, inputs))
+
+
+def call_policy(
+    catalog: Catalog, request: PolicyRequest | None, inputs: Mapping[str, Any]
+) -> CallPolicy | None:
+    """What decides about the calls of a run; None for the default policy. Raises as `policy_of`."""
+    if request is None:
+        return None
+    from cogcli.runs.policy import policy_of  # most runs have the default one
+
+    return policy_of(catalog, request, inputs)
 
 
 def prepare_without_inputs(

@@ -132,6 +132,7 @@ def request_from(started: Event) -> Request:
         selection=payload.get("selection") or {},
         taken_over=payload.get("taken_over") or {},
         effects=payload.get("effects") or {},
+        policy=payload.get("policy") or {},
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import EnvironmentRefusal, PolicyApprovalError, UsageError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import Redactor
 from cogcli.engine.context import Engine
@@ -122,6 +122,8 @@ class _Resumption(NamedTuple):
         environment, request, journal, log = self.environment, self.request, self.journal, self.log
         catalog, selection, selected, changed = self._specs()
         answers = _match_answers(log, request)
+        for asked, granted in answers:
+            _require_approver(asked, granted=granted, by=request.by, started=self.started)
         resolutions = resolutions_from(
             log,
             request.in_doubt,
@@ -187,7 +189,9 @@ class _Resumption(NamedTuple):
         # declaration.
         pinned = read_pinned_catalog(started, self.directory).capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        catalog = self.environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
+        pack = (started.payload.get("policy") or {}).get("pack", "").partition("#")[0]
+        skill = started.payload["skill"]["id"]
+        catalog = self.environment.open_registry().reach(skill, also=sorted(gates), pack=pack)
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
@@ -230,13 +234,15 @@ class _Resumption(NamedTuple):
 
     def _append_answer(self, asked: Event, *, granted: bool) -> Answered:
         payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
+        by, role = _approver(asked, self.request.by)
+        of_gate = {"role": role, "os_user": _os_user()} if "approver_roles" in asked.payload else {}
         draft = build.approval_answered(
             asked.run_id or "",
             asked.step_id or "",
             granted=granted,
             approval_id=asked.payload["approval_id"],
-            by=self.request.by,
-            payload={**payload, "reason": self.request.reason},
+            by=by,
+            payload={**payload, "reason": self.request.reason, **of_gate},
         )
         return answered_request(asked, self.journal.append(draft, durable=True))
 
@@ -271,6 +277,40 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
     if len({event.id for event, _ in answers}) < len(answers):
         raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
     return answers
+
+
+def _approver(asked: Event, by: str) -> tuple[str, str]:
+    """The name and the role of who answers: `NAME:ROLE` where a gate of a pack asks, a name alone elsewhere."""
+    if "approver_roles" not in asked.payload:
+        return by, ""
+    name, colon, role = by.rpartition(":")
+    return (name, role) if colon else (by, "")
+
+
+def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -> None:
+    """Raise PolicyApprovalError where a gate of a pack wants somebody else; its request is left as it is."""
+    payload = asked.payload
+    name, role = _approver(asked, by)
+    roles = payload.get("approver_roles") or []
+    user = (started.payload.get("policy") or {}).get("user") or "default"
+    gate = payload.get("gate")
+    if roles and role not in roles:
+        given = f"`{role}`" if role else "none"
+        text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
+        raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
+    if granted and "approver_roles" in payload and not payload.get("allow_self") and name == user:
+        text = f"`{name}` asked for this: {gate} wants somebody else"
+        raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
+
+
+def _os_user() -> str:
+    """Who runs this process, as the machine says; empty where it does not."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def _names(request: Event) -> set[str]:

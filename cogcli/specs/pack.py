@@ -158,6 +158,18 @@ class DecisionLayer(NamedTuple):
     task_templates: dict[str, TaskTemplate] = NOTHING
     objectives: tuple[Objective, ...] = ()
 
+    def required_evidence(self, intent_id: str) -> tuple[str, ...]:
+        """The evidence that the decisions of an intent require: that of its own name, then those of its templates."""
+        intent = self.intents.get(intent_id)
+        if intent is None:
+            return ()
+        templates = [self.task_templates[id] for id in intent.templates if id in self.task_templates]
+        keys = dict.fromkeys((intent.id, *(template.decision for template in templates)))
+        named = [
+            name for key in keys if key in self.decisions for name in self.decisions[key].required_evidence
+        ]
+        return tuple(dict.fromkeys(named))
+
 
 class BusinessBlock(NamedTuple):
     """A text of the business for the context; one that is `cuttable` may be shortened at a sentence."""

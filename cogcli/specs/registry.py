@@ -35,9 +35,9 @@ class Registry:
         self._cache = cache
         self._base = _posix_path(base)
 
-    def reach(self, skill_id: str, *, also: Iterable[str] = ()) -> Catalog:
+    def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
         """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
-        their bindings and services.
+        their bindings and services; and the pack of an `id@version`.
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
@@ -45,6 +45,8 @@ class Registry:
         if not builder.exists("skill", skill_id):
             hint = suggestion(skill_id, self.ids("skill"))
             raise SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
+        if pack:
+            builder.add_pack(pack)
         called = [name for name in also if builder.exists("capability", builder.canonical(name))]
         skills, seen = [skill_id], set[str]()
         while skills:

@@ -1,0 +1,99 @@
+"""What decides about the calls of a run, by what its flags ask for (docs/reference/pack.md#governed-calls)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.problems import suggestion
+from cogcli.engine.ports import CallPolicy
+from cogcli.governance.budgets import DEFAULTS, Budgets, flatten, merge_limits, raised_keys
+from cogcli.governance.policy import Policy
+from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
+from cogcli.governance.verdict import is_above
+from cogcli.runs.prepare import PolicyRequest
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack
+
+ENFORCED: Final = ("tool_calls.per_workflow",)
+"""The budgets of a run that has no turns."""
+
+
+def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any]) -> CallPolicy:
+    """What decides about the calls of a run.
+
+    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
+    budget above the pack's.
+    """
+    if not request.pack:
+        _require_known(request.budget)
+        return LimitsPolicy(Budgets(request.budget), request.safety_mode)
+    pack = _pack_of(catalog, request)
+    intent = pack.decisions.intents.get(request.intent)
+    if intent is None:
+        hint = suggestion(request.intent, pack.decisions.intents) or "name one of its intents with --intent"
+        raise UsageError("usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint)
+    slots = {
+        name: f"{slot.type}:{inputs[slot.param]}"
+        for name, slot in intent.slots.items()
+        if isinstance(inputs.get(slot.param), str)
+    }
+    requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
+    rules = Policy(
+        permissions=pack.policy.permissions,
+        intents=pack.decisions.intents,
+        rules=pack.policy.rules,
+        hosts=pack.tooling.hosts,
+    )
+    return RunPolicy(
+        pack,
+        rules,
+        Budgets(_limits(pack, request.budget)),
+        requester,
+        safety_mode=_ceiling(pack, request.safety_mode),
+        slots=slots,
+        required=pack.decisions.required_evidence(intent.id),
+    )
+
+
+def _pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
+    pack = catalog.packs.get(request.pack_id)
+    if pack is None:
+        known = catalog.known("pack") if catalog.known else list(catalog.packs)
+        hint = suggestion(request.pack_id, known) or "packs lie in packs/ID/VERSION.yaml"
+        raise EnvironmentRefusal("pack.unknown", f"no pack `{request.pack_id}`", hint=hint)
+    wanted = request.pack.partition("#")[2]
+    if wanted and wanted != pack.hash:
+        text = f"pack `{request.pack_id}` is {pack.hash}, not {wanted}"
+        raise EnvironmentRefusal("pack.mismatch", text, hint="restore it, or name the pack that you mean")
+    return pack
+
+
+def _ceiling(pack: Pack, given: str) -> str:
+    """The safety mode of a run: the pack's, which a flag may only lower. Raises UsageError."""
+    own = pack.defaults.safety_mode
+    if given and is_above(given, own):
+        text = f"`--safety-mode {given}` is above the pack's `{own}`"
+        raise UsageError("usage.value", text, hint="a flag may only lower it")
+    return given or own
+
+
+def _limits(pack: Pack, given: Mapping[str, int]) -> dict[str, int]:
+    """The limits of a run: the pack's, which flags may only lower. Raises UsageError."""
+    _require_known(given)
+    limits = merge_limits(DEFAULTS, pack.defaults.budget)
+    if raised := raised_keys(limits, given):
+        key = raised[0]
+        text = f"`--budget {key}={given[key]}` is above the pack's {limits[key]:g}"
+        raise UsageError("usage.value", text, hint="a flag may only lower it")
+    return {key: int(value) for key, value in {**limits, **given}.items() if key in ENFORCED}
+
+
+def _require_known(given: Mapping[str, int]) -> None:
+    for key in given:
+        if key not in ENFORCED:
+            hint = suggestion(key, ENFORCED) or f"a run has: {', '.join(ENFORCED)}"
+            known = key in dict(flatten(DEFAULTS))
+            text = f"`--budget {key}` is of an agent's turns" if known else f"no budget `{key}`"
+            raise UsageError("usage.value", text, hint=hint)
