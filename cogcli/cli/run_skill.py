@@ -20,7 +20,8 @@ from cogcli.core.terminal_text import visible
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import RunFold
 from cogcli.runs.given_inputs import GivenRun
-from cogcli.runs.prepare import PolicyRequest, PreparedRun, RunRequest
+from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
 
 

@@ -12,7 +12,7 @@ from cogcli.governance.budgets import DEFAULTS, Budgets, flatten, merge_limits, 
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.governance.verdict import is_above
-from cogcli.runs.prepare import PolicyRequest
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
 from cogcli.specs.catalog import Catalog
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import Skill, skill_from
@@ -34,27 +35,6 @@ FRAME: Final[Fields] = {
     "assumptions": FieldSpec("array", items=_TEXT),
     "priority": _TEXT,
 }
-
-
-class PolicyRequest(NamedTuple):
-    """What `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget` say; all empty for the default policy."""
-
-    pack: str = ""
-    """`id@version`, perhaps with `#sha256:...`."""
-    intent: str = ""
-    user: str = ""
-    safety_mode: str = ""
-    budget: Mapping[str, int] = {}
-
-    @property
-    def pack_id(self) -> str:
-        """The reference without a hash."""
-        return self.pack.partition("#")[0]
-
-    def to_payload(self) -> dict[str, Any]:
-        """The `policy` of `run.started`: what was given."""
-        given = {**self._asdict(), "budget": dict(self.budget)}
-        return {name: value for name, value in given.items() if value}
 
 
 class RunRequest(NamedTuple):

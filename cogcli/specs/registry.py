@@ -144,6 +144,7 @@ def _posix_path(path: str) -> str:
 
 _FOLDERS = {
     "capabilities": "capability",
+    "packs": "pack",
     "bindings": "binding",
     "services": "service",
     "policies": "policy",
@@ -152,6 +153,7 @@ _FOLDERS = {
 _KIND_OF_KEY = {
     "steps": "skill",
     "capability": "binding",
+    "contract_meta": "pack",
     "kind": "service",
     "services": "services",
     "overrides": "overrides",

@@ -17,11 +17,16 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow
+from cogcli.engine.ports import CallPolicy
 from cogcli.governance.approvals import Answered, Asked
+from cogcli.governance.budgets import Budgets
+from cogcli.governance.policy import Policy
+from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Answering, Reply, Seen, json_reply
 from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
 from cogcli.protocols.mcp.rules import tool_members
+from cogcli.specs.pack import DecisionLayer, Pack, PackIntent, PolicyLayer, PolicyRule, ToolingLayer
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Loopback
 
@@ -270,6 +275,17 @@ def _to(target: str, **config: Any) -> dict[str, Any]:
     return {"step": {"output": {"r": target}, "config": config}, "outputs": {}}
 
 
+def _policy(verdict: str) -> Callable[[], CallPolicy]:
+    """A policy that says this of every call."""
+    rule = PolicyRule("always", "enforce", {"==": [1, 1]}, verdict)
+    layer = PolicyLayer({"agent": (CAPABILITY,)}, rules=(rule,))
+    intents = {"verify": PackIntent("verify", capabilities=(CAPABILITY,))}
+    pack = Pack("verify", "1.0.0", layer, ToolingLayer(), DecisionLayer(intents))
+    rules = Policy(permissions=layer.permissions, intents=intents, rules=layer.rules)
+    requester = Requester("verify", "somebody", role="agent")
+    return lambda: RunPolicy(pack, rules, Budgets({}), requester, safety_mode="destructive")
+
+
 _ROWS: Final[tuple[FailureRule, ...]] = (
     # specs
     FailureRule("skill.depth", "", {"step": {"uses": f"skill:{SKILL}", "input": {}, "output": {}}}),
@@ -386,6 +402,11 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("safety.confirmation", "", {"capability": {"safety": {"requires_confirmation": True}}}),
     FailureRule("policy.approval", "", {"capability": {"safety": {"requires_confirmation": True}},
                                 "approved": _approval(granted=True)}),
+    # policy
+    FailureRule("policy.denied", "", {"policy": _policy("deny")}),
+    FailureRule("policy.refused", "", {"policy": _policy("refuse")}),
+    FailureRule("policy.escalated", "", {"policy": _policy("escalate")}),
+    FailureRule("budget.exceeded", "", {"policy": lambda: LimitsPolicy(Budgets({"tool_calls.per_workflow": 0}))}),
     # else
     FailureRule("internal", "", {"broken": True}),
 )  # fmt: skip

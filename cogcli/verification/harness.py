@@ -18,6 +18,7 @@ from cogcli.bindings.breaker import Circuits
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.engine.ports import CallPolicy
 from cogcli.engine.run import Finished
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
@@ -88,6 +89,8 @@ class HarnessCall(NamedTuple):
     """Whether `--bind` names the binding."""
     approved: Answered | None = None
     """The recorded approval of this call."""
+    policy: Callable[[], CallPolicy] | None = None
+    """Makes what decides about the call beside its safety level."""
     broken: bool = False
     """Whether the runner raises an unexpected exception."""
 
@@ -140,6 +143,7 @@ class Bench:
         binds = {CAPABILITY: "first"} if wire.rule else {}
         selection = SelectionOptions(binds, None, wire.environ)
         prepared = PreparedRun(request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [])
+        prepared = prepared._replace(policy=wire.policy() if wire.policy else None)
         attempts: list[Attempt] = []
         deadlines: list[float] = []
 

@@ -45,14 +45,17 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "report/unfinished_runs.py": 1,
     },
     "a warm run reads compiled specs and no YAML; resume, replay and rerun load what they add": {
-        "runs/error_payload.py": 1, "runs/log_index.py": 4, "runs/prepare.py": 2,
+        "runs/error_payload.py": 1, "runs/log_index.py": 4, "runs/prepare.py": 3,
         "runs/results.py": 1,
+    },
+    "a pack governs the runs that name one, and no other": {
+        "app/checks/registry_check.py": 1, "engine/policy.py": 2, "specs/spec_snapshot.py": 1,
     },
     "the engine of JSON Schema, which a value without keywords does not need": {
         "schema/engine_choice.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
-        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 2,
+        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,
         "specs/checks/services.py": 1, "specs/checks/skills.py": 1, "specs/fields.py": 1, "specs/host_layout.py": 1,
         "specs/module_lookup.py": 1, "specs/spec_reader.py": 5,
     },

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.problems import Problem
+from cogcli.core.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 
@@ -70,6 +70,10 @@ def check_registry(
     registry = open_registry(settings)
     catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
     found = check(catalog, options=selection_options(settings))
+    if catalog.packs:
+        from cogcli.app.checks.packs import pack_problems
+
+        found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}

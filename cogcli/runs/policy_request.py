@@ -1,0 +1,27 @@
+"""What the flags of a run say of its policy, as `run.started` records it (docs/reference/pack.md#governed-calls)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class PolicyRequest(NamedTuple):
+    """What `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget` say; all empty for the default policy."""
+
+    pack: str = ""
+    """`id@version`, perhaps with `#sha256:...`."""
+    intent: str = ""
+    user: str = ""
+    safety_mode: str = ""
+    budget: Mapping[str, int] = {}
+
+    @property
+    def pack_id(self) -> str:
+        """The reference without a hash."""
+        return self.pack.partition("#")[0]
+
+    def to_payload(self) -> dict[str, Any]:
+        """The `policy` of `run.started`: what was given."""
+        given = {**self._asdict(), "budget": dict(self.budget)}
+        return {name: value for name, value in given.items() if value}
