@@ -52,9 +52,9 @@ Evaluate = Callable[[Evaluation, Any], Any]
 class Broken(Exception):
     """Ends an evaluation; the operator that it happened in adds its place."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, name: str = "") -> None:
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message, self.name = code, message, name
         self.path: Path | None = None
 
 
@@ -68,7 +68,7 @@ class Compiler(Protocol):
 
     def expression(self, source: Any, path: Path, *, at_root: bool) -> Evaluate: ...
 
-    def condition(self, source: Any, path: Path, *, at_root: bool) -> Evaluate: ...
+    def truth_of(self, source: Any) -> Callable[[Any], bool]: ...
 
     def fault(self, path: Path, message: str) -> Evaluate: ...
 
@@ -99,8 +99,14 @@ class OperatorCall(NamedTuple):
 
     def condition(self, number: int, *, at_root: bool | None = None) -> Evaluate:
         """The closure of an argument that is asked for its truth."""
-        inside = self.at_root if at_root is None else at_root
-        return self.compiler.condition(self.arguments[number], self.at(number), at_root=inside)
+        run, truth = self.valued_condition(number, at_root=at_root)
+        return lambda evaluation, scope: truth(run(evaluation, scope))
+
+    def valued_condition(
+        self, number: int, *, at_root: bool | None = None
+    ) -> tuple[Evaluate, Callable[[Any], bool]]:
+        """The closure of an argument, and what the truth of its value is."""
+        return self.argument(number, at_root=at_root), self.compiler.truth_of(self.arguments[number])
 
     def fault(self, message: str) -> Evaluate:
         """Report that this operator is wrong in itself."""

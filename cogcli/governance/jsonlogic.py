@@ -4,6 +4,7 @@ Pure; docs/reference/pack.md#rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import canonical
@@ -37,6 +38,8 @@ class RuleError(NamedTuple):
     pointer: str
     message: str
     reads: dict[str, Any]
+    missing: str = ""
+    """The path of the variable that is missing."""
 
 
 class RuleFault(NamedTuple):
@@ -66,7 +69,8 @@ def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
     try:
         result = rule.run(evaluation, data)
     except Broken as broken:
-        return RuleError(broken.code, pointer_of(broken.path or ()), broken.message, evaluation.reads)
+        pointer = pointer_of(broken.path or ())
+        return RuleError(broken.code, pointer, broken.message, evaluation.reads, broken.name)
     if isinstance(result, bool):
         return Matched(result, evaluation.reads)
     return RuleError(
@@ -118,12 +122,11 @@ class _Compiler:
         call = OperatorCall(self, given, (*path, name), isinstance(arguments, list), at_root)
         return _guarded(operator.build(call), call.path)
 
-    def condition(self, source: Any, path: Path, *, at_root: bool) -> Evaluate:
-        """The closure of an expression that is asked for its truth."""
-        run = self.expression(source, path, at_root=at_root)
+    def truth_of(self, source: Any) -> Callable[[Any], bool]:
+        """What the truth of an expression's value is: of a list that is written out or made, whether it has items."""
         if isinstance(source, list) or (isinstance(source, dict) and next(iter(source), "") in MAKES_LIST):
-            return lambda evaluation, scope: bool(run(evaluation, scope))
-        return lambda evaluation, scope: boolean_of(run(evaluation, scope))
+            return bool
+        return boolean_of
 
 
 def never(evaluation: Evaluation, scope: Any) -> Any:

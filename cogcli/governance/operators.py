@@ -45,7 +45,7 @@ def _var(call: OperatorCall) -> Evaluate:
         if value is not MISSING:
             return value
         if default is None:
-            raise Broken("missing", f"no value at `{path}`")
+            raise Broken("missing", f"no value at `{path}`", path)
         return default(evaluation, scope)
 
     return read
@@ -104,14 +104,23 @@ def _if(call: OperatorCall) -> Evaluate:
     return choose
 
 
-def _and(call: OperatorCall) -> Evaluate:
-    parts = [call.condition(number) for number in range(len(call.arguments))]
-    return lambda evaluation, scope: all(part(evaluation, scope) for part in parts)
+def _until(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
+    """`and`, `or`: the first value whose truth decides, else the last one; what is after it is not looked at."""
 
+    def build(call: OperatorCall) -> Evaluate:
+        parts = [call.valued_condition(number) for number in range(len(call.arguments))]
 
-def _or(call: OperatorCall) -> Evaluate:
-    parts = [call.condition(number) for number in range(len(call.arguments))]
-    return lambda evaluation, scope: any(part(evaluation, scope) for part in parts)
+        def run(evaluation: Evaluation, scope: Any) -> Any:
+            value = None
+            for part, truth in parts:
+                value = part(evaluation, scope)
+                if truth(value) is decisive:
+                    break
+            return value
+
+        return run
+
+    return build
 
 
 def _truth(call: OperatorCall) -> Evaluate:
@@ -284,8 +293,8 @@ OPERATORS: Final[dict[str, Operator]] = {
     "!==": Operator(2, 2, _eager(lambda a, b: not same(a, b))),
     "!": Operator(1, 1, _not),
     "!!": Operator(1, 1, _truth),
-    "and": Operator(1, None, _and),
-    "or": Operator(1, None, _or),
+    "and": Operator(1, None, _until(False)),
+    "or": Operator(1, None, _until(True)),
     "<": Operator(2, 3, _ordered(lambda a, b: a < b)),
     "<=": Operator(2, 3, _ordered(lambda a, b: a <= b)),
     ">": Operator(2, 2, _ordered(lambda a, b: a > b)),

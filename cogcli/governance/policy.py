@@ -157,7 +157,7 @@ class _Judgment:
             self._require_of_mode(mode, hosts)
         if self.verdict == "allow" and mode == "destructive":
             self.verdict, self._gate = "allow_with_gate", self._gate or BUILT_IN_GATE
-            self._reason = self._reason if self._rule else "destructive"
+            self._reason = "destructive"
         if self.verdict in ("allow_with_gate", "escalate"):
             self._gate = self._gate or BUILT_IN_GATE
         return Verdict(
@@ -196,17 +196,17 @@ class _Judgment:
 
     def _broken_obligation(self, rule: PolicyRule) -> str:
         """Why a matching rule denies whatever its verdict: an unknown obligation, or a limit that is broken."""
-        if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.obligations):
-            return "policy_eval_error"
         arguments = self._call.arguments or {}
         for name, limit in rule.limits.items():
-            if not _within(arguments.get(name), limit):
+            if name not in arguments or not _within(arguments[name], limit):
                 return rule.rule_id
+        if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.obligations):
+            return "policy_eval_error"
         return ""
 
 
 def _within(value: Any, limit: Mapping[str, Any]) -> bool:
-    """Whether an argument keeps its limits; one that is absent or no number does not."""
+    """Whether an argument keeps its limits; one that is no number keeps no bound."""
     if "enum" in limit and not any(equal(value, allowed) for allowed in limit["enum"]):
         return False
     if "max" not in limit and "min" not in limit:
@@ -219,7 +219,7 @@ def _within(value: Any, limit: Mapping[str, Any]) -> bool:
 def _reason_of(error: RuleError, stage: str) -> str:
     """The reason of a rule without a result: the evidence that it lacks, if that is why."""
     if error.code == "missing" and stage == "situation":
-        return f"evidence_missing:{next(reversed(error.reads), '')}"
+        return f"evidence_missing:{error.missing}"
     return "policy_eval_error"
 
 

@@ -33,34 +33,40 @@ def test_the_support_desk_has_no_problem() -> None:
 
 
 RULES = "/policy_layer/rules"
+LAYER = "/decision_layer"
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("path", "value", "expected"),
     [
-        (lambda r: r["policy_layer"]["permissions"][0]["allow"].append("a.b"), "/policy_layer/permissions/0/allow/3"),
-        (lambda r: r["policy_layer"]["rules"][1]["then"].update(gate="GATE"), f"{RULES}/1/then/gate"),
-        (lambda r: r["policy_layer"]["rules"][0].update(applies_to={"intents": ["x"]}), f"{RULES}/0/applies_to/intents/0"),
+        ("policy_layer/permissions/0/allow/2", "a.b", "/policy_layer/permissions/0/allow/2"),
+        ("policy_layer/rules/1/then/gate", "GATE", f"{RULES}/1/then/gate"),
+        ("policy_layer/rules/0/applies_to", {"intents": ["x"]}, f"{RULES}/0/applies_to/intents/0"),
         (
-            lambda r: r["policy_layer"]["guardrails"]["must_escalate"][0].update(gate="GATE"),
+            "policy_layer/guardrails/must_escalate/0/gate",
+            "GATE",
             "/policy_layer/guardrails/must_escalate/0",
         ),
-        (lambda r: r["tooling_layer"]["capabilities"].update({"a.b": {}}), "/tooling_layer/capabilities/a.b"),
-        (lambda r: r["decision_layer"]["intents"][0]["templates"].append("x"), "/decision_layer/intents/0/templates/1"),
-        (lambda r: r["decision_layer"]["intents"][0]["capabilities"].append("a.b"), "/decision_layer/intents/0/capabilities/3"),
+        ("tooling_layer/capabilities/a.b", {}, "/tooling_layer/capabilities/a.b"),
+        ("decision_layer/intents/0/templates", ["x"], f"{LAYER}/intents/0/templates/0"),
+        ("decision_layer/intents/0/capabilities/0", "a.b", f"{LAYER}/intents/0/capabilities/0"),
         (
-            lambda r: r["decision_layer"]["decisions"][0]["required_evidence"].append("parcel.size"),
-            "/decision_layer/decisions/0/required_evidence/2",
+            "decision_layer/decisions/0/required_evidence/1",
+            "parcel.size",
+            f"{LAYER}/decisions/0/required_evidence/1",
         ),
-        (lambda r: r["decision_layer"]["task_templates"][0].update(decision="x"), "/decision_layer/task_templates/0/decision"),
-        (
-            lambda r: r["decision_layer"]["task_templates"][0].update(outcome={"met": "paid"}),
-            "/decision_layer/task_templates/0/outcome/met",
-        ),
-        (lambda r: r["decision_layer"]["objectives"][0].update(intents=["x"]), "/decision_layer/objectives/0/intents/0"),
+        ("decision_layer/task_templates/0/decision", "x", f"{LAYER}/task_templates/0/decision"),
+        ("decision_layer/task_templates/0/outcome", {"met": "paid"}, f"{LAYER}/task_templates/0/outcome/met"),
+        ("decision_layer/objectives/0/intents", ["x"], f"{LAYER}/objectives/0/intents/0"),
     ],
-)  # fmt: skip
-def test_names_that_nothing_has(change: Callable[[dict[str, Any]], None], expected: str) -> None:
+)
+def test_names_that_nothing_has(path: str, value: Any, expected: str) -> None:
+    def change(raw: Any) -> None:
+        *above, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+        for part in above:
+            raw = raw[part]
+        raw[last] = value
+
     assert _problems(change) == [("pack.reference", expected)]
 
 
