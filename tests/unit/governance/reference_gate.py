@@ -1,16 +1,14 @@
 """Reference governance gate: may this agent make this call, under this pack?
 
-Written from the specification alone (cognition.md 1 to 4, 9; formats.md 5), for reading, not for speed.
+Written from the rules alone (docs/reference/pack.md), for reading, not for speed.
 `decide`, at the end, asks three checks in order: permission (role and mode), rule (intent, and rules that
 read neither facts nor arguments), situation (rules on facts and arguments, then host and named user).
 Whatever is unknown or broken is a no. The middle is a strict JsonLogic: no coercion, no silent null.
 """
 
 # fmt: off
-# ruff: noqa: B905, RUF007
-import json
-import math
-import re
+# ruff: noqa: B905, RUF007, E401, I001
+import json, math, re
 from typing import Any, NamedTuple
 
 MODES = ["read_only", "local_write", "network", "delegated", "destructive"]  # lowest first

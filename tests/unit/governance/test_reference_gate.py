@@ -17,17 +17,7 @@ from cogcli.specs.capability import capability_from
 from cogcli.specs.pack import MODES, VERDICTS, PackTool, pack_from
 
 CALLS = 1_000_000 if os.environ.get("COGCLI_LONG_TESTS") else 6_000
-PATHS = [
-    "order.age",
-    "order.total",
-    "args.amount",
-    "args.kind",
-    "user.role",
-    "request.intent",
-    "run.turn",
-    "vars.x",
-    "no.no",
-]
+PATHS = "order.age order.total args.amount args.kind user.role request.intent run.turn vars.x no.no".split()
 VALUES: list[Any] = [None, True, False, 0, 12, 31, 2.5, "", "staff", "12", [], [1, 2], ["a"], {}, {"k": 1}]
 CAPABILITIES = ["orders.lookup", "payments.refund", "mail.send"]
 
@@ -40,6 +30,10 @@ class Draw:
 
     def one(self, *choices: Any) -> Any:
         return self.random.choice(choices)
+
+    def most(self, choices: list[Any]) -> list[Any]:
+        """All of them, mostly."""
+        return choices if self.random.random() < 0.8 else self.some(choices)
 
     def some(self, choices: list[Any]) -> list[Any]:
         return self.random.sample(choices, self.random.randint(0, len(choices)))
@@ -69,12 +63,12 @@ class Draw:
         return self.one(True, "yes", {"log": 1}, {"==": [1]}, {}, {"var": {"cat": ["a"]}}, [], None)
 
     def comparison(self) -> Any:
+        if self.random.random() < 0.6:  # of numbers that are mostly there
+            path = {"var": self.one("order.age", "args.amount", "run.turn")}
+            return {self.one("==", "!=", "<", "<=", ">", ">="): [path, self.one(0, 12, 31, 240)]}
         name = self.one("==", "!=", "<", "<=", ">", ">=", "in", "===")
-        var = (
-            {"var": self.one(*PATHS)}
-            if self.random.random() < 0.9
-            else {"var": [self.one(*PATHS), self.one(*VALUES)]}
-        )
+        path = self.one(*PATHS)
+        var = {"var": path if self.random.random() < 0.9 else [path, self.one(*VALUES)]}
         other = self.one(self.one(*VALUES), {"var": self.one(*PATHS)}, {"+": [{"var": self.one(*PATHS)}, 1]})
         return {name: [var, other]}
 
@@ -102,8 +96,8 @@ class Draw:
         }
 
     def pack(self) -> dict[str, Any]:
-        roles = [{"role": role, "allow": self.some(CAPABILITIES)} for role in ("agent", "clerk")]
-        intents = [{"id": id, "capabilities": self.some(CAPABILITIES)} for id in ("refund", "status")]
+        roles = [{"role": role, "allow": self.most(CAPABILITIES)} for role in ("agent", "clerk")]
+        intents = [{"id": id, "capabilities": self.most(CAPABILITIES)} for id in ("refund", "status")]
         tools = {id: {"approval_mode": self.one(*MODES)} for id in self.some(CAPABILITIES)}
         hosts = {"hosts": self.some(["pay.example"])} if self.random.random() < 0.2 else {}
         policy = {
@@ -140,7 +134,7 @@ class Draw:
         )
         order = {
             "id": "o1",
-            "age": self.one(*VALUES),
+            "age": self.one(12, 31, 40, *VALUES),
             "total": self.one(*VALUES),
             "lines": self.one([1, 5], [], None, "x"),
         }
@@ -158,9 +152,9 @@ class Draw:
             "state": {},
         }
         return {
-            "intent": self.one("refund", "refund", "status", "other"),
-            "role": self.one("agent", "agent", "clerk", "nobody"),
-            "safety_mode": self.one("destructive", "destructive", *MODES),
+            "intent": self.one(*["refund"] * 9, "status", "other"),
+            "role": self.one(*["agent"] * 9, "clerk", "nobody"),
+            "safety_mode": self.one(*["destructive"] * 12, *MODES),
             "arguments": arguments,
             "named_user": self.random.random() < 0.8,
             "host": self.one("", "", "pay.example", "evil.example"),
