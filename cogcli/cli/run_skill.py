@@ -102,14 +102,18 @@ def _policy_request(flags: RunFlags, problems: list[CogcliError]) -> PolicyReque
     request = PolicyRequest(
         flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
     )
+    refusal = None
     if bool(request.pack) != bool(request.intent):
         lacking = "--intent" if request.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
-        problems.append(UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint))
+        refusal = UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
     elif request.user and not request.pack:
-        problems.append(
-            UsageError("usage.flag", "`--user` is for the rules of a pack", hint="add --pack and --intent")
+        refusal = UsageError(
+            "usage.flag", "`--user` is for the rules of a pack", hint="add --pack and --intent"
         )
+    if refusal:
+        problems.append(refusal)
+        return None
     return request if any(request) else None
 
 

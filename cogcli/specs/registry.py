@@ -114,6 +114,10 @@ class Registry:
         names = {p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)}
         return sorted(names.union(builder.entries() if kind == "service" else ()))
 
+    def paths(self, kind: str, id: str) -> list[str]:
+        """The files of one skill, capability, service or pack, in layer order."""
+        return [place.path for layer in self.layers for place in layout_of(layer).find(kind, id)]
+
     def bound(self, binding_id: str) -> str | None:
         """The capability of a binding in any layer, None if no readable file has its id."""
         builder = self._builder()

@@ -1,0 +1,191 @@
+"""Runs under a pack, and the commands about packs, over the support desk of the documentation
+(docs/reference/pack.md)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project, Result
+
+DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
+PACK = "support-desk@4.0.0"
+FILE = "packs/support-desk/4.0.0.yaml"
+GATE = "GATE_FINANCE_APPROVAL"
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
+    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
+    return project
+
+
+def _refund(desk: Project, order: str, *more: str, user: str = "cust_7") -> Result:
+    under = ("--pack", PACK, "--intent", "support.refund", "--user", user)
+    return desk.run("run", "support.refund", "-p", f"order_id={order}", *under, *more, "--json")
+
+
+def _events(desk: Project, result: Result, event_type: str) -> list[dict[str, Any]]:
+    directory = next(desk.root.rglob(result.json["episode_id"]))
+    lines = (directory / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    return [event["payload"] for event in events if event["event_type"] == event_type]
+
+
+def _change_pack(desk: Project, old: str, new: str) -> None:
+    text = (desk.root / FILE).read_text()
+    assert old in text
+    (desk.root / FILE).write_text(text.replace(old, new))
+
+
+def test_a_refund_above_the_limit_waits_for_finance(desk: Project) -> None:
+    paused = _refund(desk, "ord_881").assert_exit(5)
+    assert paused.json["error"]["code"] == "policy.approval"
+    verdicts = [payload["verdict"] for payload in _events(desk, paused, "policy.decided")]
+    assert verdicts == ["allow", "allow", "allow_with_gate"]
+    for by, why in (
+        ("bob", "found none"),
+        ("bob:support", "found `support`"),
+        ("cust_7:finance", "somebody else"),
+    ):
+        refused = desk.run("resume", "@last", "--approve", GATE, "--by", by).assert_exit(5)
+        assert why in refused.err
+    done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
+    assert done.json["outputs"]["receipt"]["status"] == "done"
+    answer = _events(desk, done, "approval.granted")[0]
+    assert (answer["by"], answer["role"]) == ("ann", "finance")
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+
+
+def test_a_rejection_vetoes(desk: Project) -> None:
+    _refund(desk, "ord_881").assert_exit(5)
+    result = desk.run("resume", "@last", "--reject", GATE, "--by", "ann:finance", "--json").assert_exit(4)
+    assert result.json["error"]["code"] == "safety.rejected"
+
+
+def test_a_destructive_call_below_the_limit_waits_for_anybody(desk: Project) -> None:
+    paused = _refund(desk, "ord_440").assert_exit(5)
+    assert _events(desk, paused, "approval.requested")[0]["gate"] == "GATE_OPERATOR"
+    desk.run("resume", "@last", "--approve", "payments.refund", "--by", "bob").assert_ok()
+
+
+def test_an_old_order_is_denied_by_its_age(desk: Project) -> None:
+    skill = "skills/local/support/refund/skill.yaml"
+    text = (desk.root / skill).read_text()
+    (desk.root / skill).write_text(text.replace("    config: {condition: vars.ok}\n", ""))
+    denied = _refund(desk, "ord_100").assert_exit(4)
+    assert denied.json["error"]["code"] == "policy.denied"
+    last = _events(desk, denied, "policy.decided")[-1]
+    assert (last["rule"], last["stage"], last["reads"]["order.age_days"]) == (
+        "refund_window",
+        "situation",
+        45,
+    )
+    desk.run("replay", "@last").assert_ok()
+
+
+def test_nobody_in_particular_gets_no_refund(desk: Project) -> None:
+    assert _refund(desk, "ord_440", user="default").assert_exit(4).json["error"]["code"] == "policy.denied"
+
+
+def test_a_lower_ceiling_and_a_lower_budget(desk: Project) -> None:
+    low = _refund(desk, "ord_440", "--safety-mode", "read_only").assert_exit(4)
+    assert "above_safety_mode" in low.json["error"]["message"]
+    spent = _refund(desk, "ord_440", "--budget", "tool_calls.per_workflow=1").assert_exit(4)
+    assert spent.json["error"]["code"] == "budget.exceeded"
+    assert _events(desk, spent, "budget.exceeded") == [
+        {"key": "tool_calls.per_workflow", "used": 1, "limit": 1}
+    ]
+
+
+def test_without_a_pack_only_what_is_given_is_held(desk: Project) -> None:
+    free = desk.run("run", "support.refund", "-p", "order_id=ord_440", "--json").assert_ok()
+    assert _events(desk, free, "policy.decided") == []
+    assert "policy" not in _events(desk, free, "run.started")[0]
+    low = desk.run(
+        "run", "support.refund", "-p", "order_id=ord_440", "--safety-mode", "local_write", "--json"
+    )
+    assert [p["reason"] for p in _events(desk, low.assert_exit(4), "policy.decided")] == ["above_safety_mode"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "error"),
+    [
+        (("--pack", PACK), 2, "usage.flag"),
+        (("--intent", "support.refund"), 2, "usage.flag"),
+        (("--user", "ann"), 2, "usage.flag"),
+        (("--pack", PACK, "--intent", "support.refnd"), 2, "usage.value"),
+        (("--pack", "support-desk@4.0.1", "--intent", "support.refund"), 3, "pack.unknown"),
+        (("--pack", f"{PACK}#sha256:00", "--intent", "support.refund"), 3, "pack.mismatch"),
+        (
+            ("--pack", PACK, "--intent", "support.refund", "--budget", "tool_calls.per_workflow=99"),
+            2,
+            "usage.value",
+        ),
+        (("--pack", PACK, "--intent", "support.refund", "--budget", "turns=1"), 2, "usage.value"),
+        (("--budget", "tool_calls.per_workflow=many"), 2, "usage.value"),
+    ],
+)
+def test_what_is_refused_before_anything_runs(
+    desk: Project, flags: tuple[str, ...], code: int, error: str
+) -> None:
+    refused = desk.run("run", "support.refund", "-p", "order_id=ord_440", *flags, "--json").assert_exit(code)
+    assert refused.json["error"]["code"] == error
+    assert not list(desk.root.rglob("events.jsonl"))
+
+
+def test_a_pack_that_was_edited_since_stops_a_resume(desk: Project) -> None:
+    _refund(desk, "ord_881").assert_exit(5)
+    _change_pack(desk, "200]", "300]")
+    refused = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_exit(3)
+    assert refused.json["error"]["code"] == "resume.changed-specs"
+    assert f"pack:{PACK}" in refused.json["error"]["message"]
+
+
+def test_a_hash_names_exactly_one_pack(desk: Project) -> None:
+    reference = desk.run("pack", "hash", PACK).assert_ok().out.strip()
+    assert reference.startswith(f"{PACK}#sha256:")
+    assert desk.run("pack", "hash", FILE).assert_ok().out.strip() == reference
+    _change_pack(desk, "200]", "300]")
+    assert (
+        desk.run("pack", "hash", reference, "--json").assert_exit(3).json["error"]["code"] == "pack.mismatch"
+    )
+
+
+def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
+    desk.run("pack", "check", PACK).assert_ok()
+    desk.run("policy", "test", PACK).assert_ok()
+    _change_pack(desk, "{var: args.amount}, 200]", "{var: args.amount}, 250]")
+    failed = desk.run("policy", "test", PACK, "--json").assert_exit(1)
+    assert [test["rule_id"] for test in failed.json["tests"] if not test["passed"]] == ["refund_limit"]
+    _change_pack(desk, "gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC_APPROVAL}")
+    checked = desk.run("pack", "check", PACK, "--json").assert_exit(1)
+    assert [problem["code"] for problem in checked.json["problems"]] == ["pack.reference"]
+    assert desk.run("validate", "--json").assert_exit(1).json["counts"]["packs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "verdict"),
+    [
+        ({}, 5, "allow_with_gate"),
+        ({"args": {"amount": 20}}, 5, "allow_with_gate"),
+        ({"order": {}}, 4, "deny"),
+    ],
+)
+def test_what_a_pack_says_of_a_call(desk: Project, change: dict[str, Any], code: int, verdict: str) -> None:
+    call = {
+        "request": {"intent": "support.refund"},
+        "user": {"id": "cust_7"},
+        "order": {"age_days": 12},
+        "args": {"amount": 240},
+    }
+    desk.write("call.json", json.dumps(call | change))
+    said = desk.run(
+        "policy", "eval", PACK, "--capability", "payments.refund", "--data", "call.json", "--json"
+    )
+    assert said.assert_exit(code).json["verdict"]["verdict"] == verdict
