@@ -105,7 +105,7 @@ class Assembled:
         elif text == "@-":
             text = _text(self._stdin(), "stdin")
         elif text.startswith("@"):
-            text, where = _text(_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
+            text, where = _text(read_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
         else:
             self._typed.append(text)
         return GivenText(text, where)
@@ -143,7 +143,8 @@ def object_of(text: str, flag: str) -> dict[str, Any]:
     return _object(json_value(text, flag), flag=flag)
 
 
-def _bytes(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
+    """The bytes of a file. Raises UsageError `input.file`, `input.size`."""
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
     try:
@@ -184,13 +185,13 @@ def _file_value(path: str) -> tuple[Any, str]:
     """The value in a YAML or JSON file, and the name of the file. Raises UsageError."""
     if path.lower().endswith((".yaml", ".yml")):
         return _yaml(path), path
-    return json_value(_bytes(path), path, file=path), path
+    return json_value(read_bytes(path), path, file=path), path
 
 
 def _yaml(path: str) -> Any:
     from cogcli.yaml.reader import parse
 
-    data = _bytes(path)
+    data = read_bytes(path)
     if not data.strip():
         raise UsageError("input.empty", f"`{path}` is empty", hint="write {} for no inputs")
     parsed = parse(data, file=path)

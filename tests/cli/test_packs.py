@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,80 @@ def test_what_a_pack_says_of_a_call(desk: Project, change: dict[str, Any], code:
         "policy", "eval", PACK, "--capability", "payments.refund", "--data", "call.json", "--json"
     )
     assert said.assert_exit(code).json["verdict"]["verdict"] == verdict
+
+
+EDGE = {
+    "subject": "order:ord_881",
+    "predicate": "age_days",
+    "value": 12,
+    "evidence_ref": "crm/1",
+    "trust": "verified",
+}
+
+
+def _import(desk: Project, *edges: dict[str, Any]) -> Result:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    desk.write("facts.jsonl", "".join(json.dumps({"observed_at": now, **edge}) + "\n" for edge in edges))
+    return desk.run("knowledge", "import", "facts.jsonl", "--tenant", "acme", "--json")
+
+
+def test_knowledge_is_imported_whole_and_found_again(desk: Project) -> None:
+    first = _import(
+        desk, EDGE, {**EDGE, "predicate": "customer", "value": None, "object": "customer:c7"}
+    ).assert_ok()
+    second = _import(
+        desk, {**EDGE, "subject": "customer:c7", "predicate": "since", "value": 2019}
+    ).assert_ok()
+    assert second.json["snapshot"]["seq"] == 3
+    found = desk.run("knowledge", "query", "order:ord_881", "--tenant", "acme", "--hops", "2").assert_ok()
+    assert [json.loads(line)["predicate"] for line in found.out.splitlines()] == [
+        "age_days",
+        "customer",
+        "since",
+    ]
+    at = ("--tenant", "acme", "--hops", "2", "--at", first.json["snapshot"]["ref"], "--json")
+    assert len(desk.run("knowledge", "query", "order:ord_881", *at).assert_ok().json["edges"]) == 2
+    assert desk.run("knowledge", "snapshot").assert_ok().out.strip() == second.json["snapshot"]["ref"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"subject": "order"},
+        {"evidence_ref": ""},
+        {"observed_at": "yesterday"},
+        {"observed_at": "2026-05-04T09:30:00"},
+        {"trust": "sure"},
+        {"colour": "red"},
+        {"object": "a:b"},
+        {"retracts": 0},
+    ],
+)
+def test_one_wrong_line_imports_nothing(desk: Project, change: dict[str, Any]) -> None:
+    refused = _import(desk, EDGE, {**EDGE, **change}).assert_exit(2)
+    assert refused.json["error"]["code"] == "input.json"
+    assert refused.json["error"]["line"] == 2
+    assert desk.run("knowledge", "snapshot", "--json").assert_ok().json["snapshot"]["seq"] == 0
+
+
+def test_a_context_is_compiled_over_what_is_known(desk: Project) -> None:
+    _import(desk, EDGE, {**EDGE, "predicate": "total", "value": 240}).assert_ok()
+    request = {"message": "Refund order ord_881", "user": {"user_id": "cust_7"}}
+    desk.write("request.json", json.dumps(request))
+    compiled = (
+        desk.run("context", "compile", "request.json", "--pack", PACK, "--json").assert_ok().json["context"]
+    )
+    assert compiled["runtime_controls"]["commit_allowed"] is True
+    assert [tool["capability"] for tool in compiled["manifests"]["tool_manifest"]][-1] == "payments.refund"
+    anonymous = ("context", "compile", "--message", request["message"], "--pack", PACK, "--json")
+    redacted = desk.run(*anonymous).assert_ok().json["context"]["redactions"]
+    assert redacted == [{"capability": "payments.refund", "check": "situation", "reason": "named_user"}]
+    assert not list(desk.root.rglob("events.jsonl"))
+
+
+def test_what_has_no_context(desk: Project) -> None:
+    desk.run("context", "compile", "--message", "the weather", "--pack", PACK).assert_exit(4)
+    desk.run("context", "compile", "--message", "x").assert_exit(2)
+    desk.run("context", "compile", "--pack", PACK).assert_exit(2)
+    desk.write("request.json", json.dumps({"message": "x", "mesage": "y"}))
+    desk.run("context", "compile", "request.json", "--pack", PACK).assert_exit(2)

@@ -1,0 +1,71 @@
+"""The knowledge of a project: importing, looking around an entity, naming its state
+(docs/reference/pack.md#knowledge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.user_dirs import state_home
+from cogcli.context.inputs import Edge
+from cogcli.core.errors import UsageError
+from cogcli.stores.knowledge_lines import checked_lines
+from cogcli.stores.knowledge_store import FILE, KnowledgeStore, Snapshot
+
+MOST_EDGES = 200
+"""How many edges of one entity are looked at."""
+
+
+def store_directory(settings: Settings) -> Path:
+    """Where the stores of the project are, or those of the user without one."""
+    return Path(settings.project, ".cogcli") if settings.project else Path(state_home(settings.environ))
+
+
+@contextmanager
+def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
+    """The graph of the project, made where there is none. Raises as `Database`."""
+    store = KnowledgeStore(store_directory(settings) / FILE)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def import_lines(settings: Settings, data: bytes, file: str, *, tenant: str) -> tuple[int, Snapshot]:
+    """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
+    get this one. Raises UsageError `input.json`."""
+    lines = [{"tenant_id": tenant, **line} for line in checked_lines(data, file)]
+    if not lines:
+        raise UsageError(
+            "input.empty", f"`{file}` has no line", hint="a line is a JSON object, one edge each"
+        )
+    with open_knowledge(settings) as store:
+        return len(lines), store.append(lines)
+
+
+def edges_around(
+    settings: Settings, entity: str, *, tenant: str, hops: int, at: str = ""
+) -> tuple[list[Edge], Snapshot]:
+    """The edges at most so many hops from an entity, in the order of their writing, and the state that they are of: the
+    latest, or a given snapshot. Raises UsageError, EnvironmentRefusal `snapshot.mismatch`."""
+    if not all(entity.partition(":")[::2]):
+        raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
+    with open_knowledge(settings) as store:
+        snapshot = store.verified(at) if at else store.snapshot()
+        edges = store.around([entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, most=MOST_EDGES)
+    return edges, snapshot
+
+
+def snapshot_of(settings: Settings) -> Snapshot:
+    """The state of the graph now."""
+    with open_knowledge(settings) as store:
+        return store.snapshot()
+
+
+def edge_payload(edge: Edge) -> dict[str, Any]:
+    """An edge as JSON, without what is open or empty."""
+    members = edge._asdict()
+    return {name: value for name, value in members.items() if value not in ("", None)}
