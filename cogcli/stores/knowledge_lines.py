@@ -61,7 +61,7 @@ def _faults(line: dict[str, Any]) -> Iterator[str]:
         yield "`retracts`: expected the number of an edge"
     if not holds_at_most(line.get("value"), _MAX_VALUES):
         yield f"`value`: more than {_MAX_VALUES} values"
-    if "value" in line and line.get("object"):
+    if line.get("value") is not None and line.get("object"):
         yield "`value` and `object`: an edge has one of them"
 
 

@@ -21,7 +21,7 @@ Tenant = Annotated[str | None, text("--tenant", "ID", "whose knowledge it is", d
 @command(
     examples=(
         ("cogcli knowledge import facts.jsonl", "one JSON object a line; all of them or none"),
-        ("cogcli knowledge import - --tenant acme < facts.jsonl", "from stdin"),
+        ("cogcli knowledge import - --tenant acme", "from stdin"),
     ),
     exits=(0, 2, 3),
 )
