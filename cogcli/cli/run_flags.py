@@ -67,14 +67,10 @@ class RunFlags(Flags):
         SAFETY,
         completes="capabilities",
     )
-    pack: str | None = text(
-        "--pack", "ID@VERSION", "govern the calls by a pack; needs --intent", SAFETY, completes="packs"
-    )
-    intent: str | None = text("--intent", "ID", "what the run is for, as the pack's catalog names it", SAFETY)
-    user: str | None = text("--user", "ID", "whose request it is, for the rules of the pack", SAFETY)
-    safety_mode: str | None = choice(
-        "--safety-mode", "MODE", MODES, "the highest approval mode of a call; may only lower a pack's", SAFETY
-    )
+    pack: str | None = text("--pack", "ID@VERSION", "govern its calls by a pack", SAFETY, completes="packs")
+    intent: str | None = text("--intent", "ID", "what it is for, of the pack's intents", SAFETY)
+    user: str | None = text("--user", "ID", "whose request it is, for the pack's rules", SAFETY)
+    safety_mode: str | None = choice("--safety-mode", "MODE", MODES, "the highest mode of a call", SAFETY)
     budget: list[str] = text("--budget", "k=N", "lower a budget (repeatable)", SAFETY)
     durability: str | None = choice(
         "--durability",

@@ -24,6 +24,7 @@ from cogcli.core.terminal_text import visible
             'cogcli context compile --message "Refund order ord_881" --pack support-desk@4.0.0',
             "of one sentence",
         ),
+        ("cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml", "by the pack's file"),
     ),
     exits=(0, 1, 2, 3, 4),
 )

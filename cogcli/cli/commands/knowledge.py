@@ -22,6 +22,7 @@ Tenant = Annotated[str | None, text("--tenant", "ID", "whose knowledge it is", d
     examples=(
         ("cogcli knowledge import facts.jsonl", "one JSON object a line; all of them or none"),
         ("cogcli knowledge import - --tenant acme", "from stdin"),
+        ("cogcli knowledge import facts.jsonl --json", "for scripts"),
     ),
     exits=(0, 2, 3),
 )
@@ -41,6 +42,7 @@ def import_file(
     examples=(
         ("cogcli knowledge query order:ord_881", "what is known of an order"),
         ("cogcli knowledge query order:ord_881 --hops 2 | jq -c .", "and of what it leads to"),
+        ("cogcli knowledge query order:ord_881 --tenant acme --json", "for scripts"),
     ),
     exits=(0, 2, 3),
 )
@@ -63,7 +65,14 @@ def query(
     return OK
 
 
-@command(examples=(("cogcli knowledge snapshot", "the name of what the graph holds now"),), exits=(0, 3))
+@command(
+    examples=(
+        ("cogcli knowledge snapshot", "the name of what the graph holds now"),
+        ("cogcli knowledge snapshot --json", "for scripts"),
+        ("cogcli knowledge query order:ord_881", "what is known of an order"),
+    ),
+    exits=(0, 3),
+)
 def snapshot(context: CommandContext) -> int:
     """Print the snapshot of the graph."""
     found = snapshot_of(context.settings)

@@ -20,7 +20,8 @@ PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
 @command(
     examples=(
         ("cogcli pack check support-desk@4.0.0", "references, rules, contradictions"),
-        ("cogcli pack check packs/support-desk/4.0.0.yaml --json", "for scripts"),
+        ("cogcli pack check packs/support-desk/4.0.0.yaml", "by its file"),
+        ("cogcli pack check support-desk@4.0.0 --json", "for scripts"),
     ),
     exits=(0, 1, 2, 3),
 )
@@ -40,7 +41,11 @@ def check(context: CommandContext, pack: PackName) -> int:
 
 
 @command(
-    examples=(("cogcli pack hash support-desk@4.0.0", "the reference that names exactly this pack"),),
+    examples=(
+        ("cogcli pack hash support-desk@4.0.0", "the reference that names exactly this pack"),
+        ("cogcli pack hash packs/support-desk/4.0.0.yaml", "by its file"),
+        ("cogcli pack hash support-desk@4.0.0 --json", "for scripts"),
+    ),
     exits=(0, 2, 3),
 )
 def hash_of(context: CommandContext, pack: PackName) -> int:

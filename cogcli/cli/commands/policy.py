@@ -18,7 +18,11 @@ PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
 
 
 @command(
-    examples=(("cogcli policy test support-desk@4.0.0", "each rule against the tests beside it"),),
+    examples=(
+        ("cogcli policy test support-desk@4.0.0", "each rule against the tests beside it"),
+        ("cogcli policy test packs/support-desk/4.0.0.yaml", "by its file"),
+        ("cogcli policy test support-desk@4.0.0 --json", "for scripts"),
+    ),
     exits=(0, 1, 2, 3),
 )
 def test(context: CommandContext, pack: PackName) -> int:
@@ -47,6 +51,11 @@ def test(context: CommandContext, pack: PackName) -> int:
             "cogcli policy eval support-desk@4.0.0 --capability payments.refund --data call.json",
             "may this call be made?",
         ),
+        (
+            "cogcli policy eval support-desk@4.0.0 --capability payments.refund --data call.json | jq .reads",
+            "what did the rules look at?",
+        ),
+        ("cogcli pack check support-desk@4.0.0", "are its rules right?"),
     ),
     exits=(0, 2, 3, 4, 5),
 )
