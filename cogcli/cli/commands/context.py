@@ -20,10 +20,7 @@ from cogcli.core.terminal_text import visible
             "cogcli context compile request.json --pack support-desk@4.0.0 | jq .redactions",
             "what is kept from the model?",
         ),
-        (
-            'cogcli context compile --message "Refund order ord_881" --pack support-desk@4.0.0',
-            "of one sentence",
-        ),
+        ("cogcli context compile --message refund --pack support-desk@4.0.0", "of a message alone"),
         ("cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml", "by the pack's file"),
     ),
     exits=(0, 1, 2, 3, 4),

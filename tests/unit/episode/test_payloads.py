@@ -49,10 +49,11 @@ def _value(constructor: str, parameter: inspect.Parameter) -> Any:
             "step_started": {"uses": "a.b.c"},
             "call_retried": {"reason": "retry", "attempt": 2, "wait_ms": 0},
             "gate_decided": {"decision": "allow", "enforced": True},
+            "policy_decided": {"decision": "allow", "enforced": True},
         }.get(constructor, {})
     if parameter.name in known:
         return known[parameter.name]
-    return "x" if parameter.annotation == "str" else {}
+    return {"str": "x", "int": 1}.get(parameter.annotation, {})
 
 
 @pytest.mark.parametrize("draft", drafts(), ids=lambda draft: draft.event_type)
