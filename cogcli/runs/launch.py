@@ -33,10 +33,8 @@ from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
-from cogcli.runs.prepare import PreparedRun, RunEnvironment
-from cogcli.runs.prepare import PolicyRequest, PreparedRun, call_policy
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import PreparedRun, call_policy
+from cogcli.runs.prepare import PreparedRun, RunEnvironment, call_policy
 from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
-from cogcli.specs.catalog import Catalog
 from cogcli.runs.policy_request import PolicyRequest
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import Skill, skill_from
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from cogcli.bindings.breaker import Circuits
     from cogcli.core.system import Clock, IdSource
     from cogcli.engine.context import RunOptions
+    from cogcli.engine.ports import CallPolicy
     from cogcli.episode.signing import Sign
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.specs.registry import Registry
-    from cogcli.engine.ports import CallPolicy
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.skill import Skill
 
 _TEXT: Final = FieldSpec("string")
 _OBJECT: Final = FieldSpec("object")
