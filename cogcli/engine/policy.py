@@ -33,7 +33,8 @@ def require_permitted(record: StepRecord, capability: Capability, values: dict[s
 
     state = run.state
     seen = RunState(state.inputs, state.vars, state.outputs, {}, 1, run.engine.now)
-    verdict = policy.judge(capability, values, seen, record.path)
+    services = tuple(member.service_id for member in run.engine.runner.chain(capability.id).members)
+    verdict = policy.judge(capability, values, seen, record.path, services)
     if policy.records_allow or verdict.decision != "allow":
         record.decision = _record_verdict(record, capability, values, verdict)
     if verdict.verdict == "allow_with_gate":

@@ -50,9 +50,14 @@ class CallPolicy(Protocol):
     """The policy as `step.started` names it."""
 
     def judge(
-        self, capability: Capability, arguments: Mapping[str, Any], state: RunState, step: str
+        self,
+        capability: Capability,
+        arguments: Mapping[str, Any],
+        state: RunState,
+        step: str,
+        services: tuple[str, ...],
     ) -> Verdict:
-        """The verdict on a call that is about to be made."""
+        """The verdict on a call that is about to be made, through the first of these services or a fallback."""
         ...
 
     def gate(self, name: str) -> PackGate:

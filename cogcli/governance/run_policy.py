@@ -51,7 +51,8 @@ class RunState(NamedTuple):
 
 
 class RunPolicy:
-    """The policy of a run tree. `safety_mode` is the ceiling, `facts` what is known by slot."""
+    """The policy of a run tree. `safety_mode` is the ceiling, `facts` what is known by slot, `hosts` where each service
+    is, empty for one on this machine."""
 
     records_allow = True
 
@@ -65,6 +66,7 @@ class RunPolicy:
         safety_mode: str,
         slots: Mapping[str, str] = NOTHING,
         facts: Mapping[str, Mapping[str, Any]] = NOTHING,
+        hosts: Mapping[str, str] = NOTHING,
         required: Iterable[str] = (),
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
@@ -73,7 +75,7 @@ class RunPolicy:
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         for name, known in facts.items():
             self._facts.setdefault(name, {}).update(known)
-        self._required = tuple(required)
+        self._required, self._hosts = tuple(required), hosts
 
     def judge(
         self,
@@ -81,9 +83,9 @@ class RunPolicy:
         arguments: Mapping[str, Any],
         state: RunState,
         step: str,
-        host: str = "",
+        services: tuple[str, ...] = (),
     ) -> Verdict:
-        """The verdict on a call that is about to be made."""
+        """The verdict on a call that is about to be made, through one of these services."""
         mode = self.mode_of(capability)
         asked = self.requester
         call = GovernedCall(
@@ -93,7 +95,7 @@ class RunPolicy:
             self.safety_mode,
             arguments,
             named_user=asked.is_named,
-            host=host,
+            host=self._foreign_host(services),
         )
         verdict = self._policy.decide(asked.intent, call, self._data(call, state, step))
         lacking = next((name for name in self._required if not self._knows(name)), "")
@@ -130,6 +132,13 @@ class RunPolicy:
         """What is known by slot, as a copy."""
         copied: dict[str, dict[str, Any]] = deep_copy(self._facts)
         return copied
+
+    def _foreign_host(self, services: tuple[str, ...]) -> str:
+        """The first host of these services that the pack does not list, else the first one; of a service that is not
+        known a name that no list holds; empty where nothing leaves this machine."""
+        hosts = [host for host in (self._hosts.get(id, "?") for id in services) if host]
+        listed = self.pack.tooling.hosts or ()
+        return next((host for host in hosts if host not in listed), hosts[0] if hosts else "")
 
     def _knows(self, name: str) -> bool:
         slot, _, fact = name.partition(".")
@@ -170,7 +179,12 @@ class LimitsPolicy:
         self._ceiling = safety_mode
 
     def judge(
-        self, capability: Capability, arguments: Mapping[str, Any], state: RunState, step: str
+        self,
+        capability: Capability,
+        arguments: Mapping[str, Any],
+        state: RunState,
+        step: str,
+        services: tuple[str, ...] = (),
     ) -> Verdict:
         """Deny what is above the ceiling."""
         mode = approval_mode(capability)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
@@ -15,6 +16,7 @@ from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
+from cogcli.specs.service import Service
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
 """The budgets of a run that has no turns."""
@@ -53,8 +55,17 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
         requester,
         safety_mode=_ceiling(pack, request.safety_mode),
         slots=slots,
+        hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
         required=pack.decisions.required_evidence(intent.id),
     )
+
+
+def _host_of(catalog: Catalog, service: Service) -> str:
+    """The host that calls of a service go to; empty for one on this machine, `?` where only its document says it."""
+    if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:
+        return ""
+    address = service.settings.get("url") or service.settings.get("base_url")
+    return (urlsplit(str(address)).hostname if address else "") or "?"
 
 
 def _pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:

@@ -60,5 +60,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/module_lookup.py": 1, "specs/spec_reader.py": 5,
     },
 }  # fmt: skip
-MOST: Final = 210
+MOST: Final = 168
 """All of them together; it only falls. 150 are the goal."""

@@ -11,6 +11,7 @@ from fakes.sink import payload_of
 from fakes.specs import capability, gate, skill, step
 from fakes.support_desk import pack as support_pack
 from fakes.support_desk import policy as policy_of
+from fakes.support_desk import raw_pack
 
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.run_policy import Requester, RunPolicy
@@ -171,3 +172,22 @@ def test_safety_gates_need_no_entry_and_no_budget() -> None:
     ran = run(lone, runner, guarded, gate("g.one"), inputs={"x": "o"}, policy=policy)
     assert ran.outcome.status == "ok"
     assert _decided(ran) == [("order", "allow", "no_rule")]
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("pay.example", "refund_limit"),
+        ("", "refund_limit"),
+        ("evil.example", "host_not_listed"),
+        ("?", "host_not_listed"),
+        (None, "host_not_listed"),
+    ],
+)
+def test_a_pack_lists_the_hosts_that_calls_may_reach(host: str | None, reason: str) -> None:
+    tooling = {**raw_pack()["tooling_layer"], "hosts": ["pay.example"]}
+    hosts = dict.fromkeys(("s_b_orders.lookup", "s_b_policy.eval"), "")
+    if host is not None:
+        hosts["s_b_payments.refund"] = host
+    ran = _ran(_policy(support_pack(tooling_layer=tooling), hosts=hosts), total=240)
+    assert _decided(ran)[-1][2] == reason
