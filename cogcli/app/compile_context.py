@@ -15,7 +15,6 @@ from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
-from cogcli.specs.pack import Pack
 from cogcli.stores.memory_store import FILE, MemoryStore
 
 _KEYS = {
@@ -56,7 +55,7 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     )
     given = CompileInput(
         pack,
-        _policy(pack),
+        Policy.of(pack),
         request,
         run,
         found.catalog.by_name,
@@ -93,12 +92,3 @@ def _fetch(settings: Settings, given: CompileInput) -> Fetched:
     finally:
         store.close()
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)
-
-
-def _policy(pack: Pack) -> Policy:
-    return Policy(
-        permissions=pack.policy.permissions,
-        intents=pack.decisions.intents,
-        rules=pack.policy.rules,
-        hosts=pack.tooling.hosts,
-    )

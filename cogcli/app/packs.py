@@ -80,10 +80,5 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any])
         arguments if isinstance(arguments, dict) else None,
         named_user=given["user"].get("id", "default") != "default",
     )
-    rules = Policy(
-        permissions=pack.policy.permissions,
-        intents=pack.decisions.intents,
-        rules=pack.policy.rules,
-        hosts=pack.tooling.hosts,
-    )
+    rules = Policy.of(pack)
     return rules.decide(text_of(given["request"].get("intent")), call, data)

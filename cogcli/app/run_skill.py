@@ -18,9 +18,8 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     """Run what a command line asks for to its end, within `watch`. Raises SkillNotFoundError, and as
     `launch_given`."""
     environment = environment_of(settings)
-    policy = given.request.policy
-    pack = policy.pack_id if policy else ""
-    catalog = environment.open_registry().reach(given.request.skill_id, pack=pack)
+    request = given.request
+    catalog = environment.open_registry().reach(request.skill_id, pack=request.pack_id)
     return launch_given(environment, catalog, given, watch)
 
 

@@ -66,7 +66,8 @@ class ApprovalRequest(NamedTuple):
         if self.gate is None:
             return {}
         roles = list(self.gate.approver_roles)
-        return {"kind": "gate", "approver_roles": roles, "allow_self": self.gate.allow_self}
+        kind = "escalation" if self.evidence["verdict"] == "escalate" else "gate"
+        return {"kind": kind, "approver_roles": roles, "allow_self": self.gate.allow_self}
 
     @property
     def _binding_id(self) -> str:

@@ -37,7 +37,7 @@ def require_permitted(record: StepRecord, capability: Capability, values: dict[s
     verdict = policy.judge(capability, values, seen, record.path, services)
     if policy.records_allow or verdict.decision != "allow":
         record.decision = _record_verdict(record, capability, values, verdict)
-    if verdict.verdict == "allow_with_gate":
+    if verdict.gate and verdict.verdict in ("allow_with_gate", "escalate"):
         _require_gate(record, capability, values, verdict)
     elif not verdict.allows:
         raise _refusal(capability, verdict)
@@ -95,12 +95,19 @@ def _require_gate(
     policy = record.run.engine.policy
     if policy is None:
         return
-    evidence = {"gate": verdict.gate, "rule": verdict.rule, "reads": verdict.reads}
-    request = ApprovalRequest(record, capability, values, evidence, policy.gate(verdict.gate))
+    evidence = {
+        "gate": verdict.gate,
+        "rule": verdict.rule,
+        "reads": verdict.reads,
+        "verdict": verdict.verdict,
+        "policy": policy.name,
+    }
+    gate = policy.gate(verdict.gate)
+    request = ApprovalRequest(record, capability, values, evidence, gate)
     if request.is_approved():
         return
     refusal = _refusal(capability, verdict)
-    roles = policy.gate(verdict.gate).approver_roles
+    roles = gate.approver_roles
     refusal.hint = (
         f"somebody of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}" if roles else ""
     )

@@ -64,7 +64,7 @@ class CallPolicy(Protocol):
         """The gate of a verdict."""
         ...
 
-    def learn(self, capability_id: str, output: Mapping[str, Any]) -> object:
+    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
         """Take up the facts that an output declares."""
         ...
 

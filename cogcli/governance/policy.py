@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.jsonvalue import equal
 from cogcli.governance.jsonlogic import Matched, Rule, RuleError, compile_rule, evaluate
 from cogcli.governance.verdict import Verdict, is_above, is_stricter
-from cogcli.specs.pack import BUILT_IN_GATE, PackIntent, PolicyRule
+from cogcli.specs.pack import BUILT_IN_GATE, Pack, PackIntent, PolicyRule
 
 KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
 """The parts of a rule's data that are known before any fact and any argument."""
@@ -40,19 +40,18 @@ class CompiledPolicyRule(NamedTuple):
 
     declared: PolicyRule
     condition: Rule
+    stage: str
+    """`rule`, or `situation` where it reads facts or arguments, or limits arguments."""
+    needs_arguments: bool
+    """Whether it reads or limits arguments."""
 
-    @property
-    def is_situational(self) -> bool:
-        """Whether it reads facts or arguments, or limits arguments."""
-        heads = {path.split(".", 1)[0] for path in self.condition.paths}
-        return self.condition.computed or bool(self.declared.limits) or not heads <= KNOWN_BEFORE
 
-    @property
-    def needs_arguments(self) -> bool:
-        """Whether it reads or limits arguments."""
-        return bool(self.declared.limits) or any(
-            path == "args" or path.startswith("args.") for path in self.condition.paths
-        )
+def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
+    condition = compile_rule(declared.condition)
+    heads = {path.split(".", 1)[0] for path in condition.paths}
+    situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
+    stage = "situation" if situational else "rule"
+    return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
 
 
 class Policy:
@@ -69,8 +68,16 @@ class Policy:
         self._permissions = {role: frozenset(allowed) for role, allowed in permissions.items()}
         self._intents = intents
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._rules = tuple(CompiledPolicyRule(rule, compile_rule(rule.condition)) for rule in rules)
+        self._rules = tuple(map(_compiled, rules))
         self._by_call: dict[tuple[str, str], tuple[CompiledPolicyRule, ...]] = {}
+
+    @classmethod
+    def of(cls, pack: Pack) -> Policy:
+        """The policy of one pack."""
+        layer, intents = pack.policy, pack.decisions.intents
+        return cls(
+            permissions=layer.permissions, intents=intents, rules=layer.rules, hosts=pack.tooling.hosts
+        )
 
     def rules_for(self, intent: str, capability: str) -> tuple[CompiledPolicyRule, ...]:
         """The rules that apply to a capability under an intent, in the order of the pack."""
@@ -93,10 +100,11 @@ class Policy:
         if listed is None or call.capability not in listed.capabilities:
             return self._no("rule", "not_in_intent", call)
         judged = _Judgment(call, data)
-        for stage, situational in (("rule", False), ("situation", True)):
-            for rule in self.rules_for(intent, call.capability):
-                if rule.is_situational is situational:
-                    judged.judge(rule, stage)
+        rules = self.rules_for(intent, call.capability)
+        for stage in ("rule", "situation"):
+            for rule in rules:
+                if rule.stage == stage:
+                    judged.judge(rule)
             if judged.verdict in ("deny", "refuse"):
                 break
         return judged.result(self._hosts)
@@ -124,9 +132,9 @@ class _Judgment:
         self._obligations: dict[str, None] = {}
         self._reads: dict[str, Any] = {}
 
-    def judge(self, rule: CompiledPolicyRule, stage: str) -> None:
+    def judge(self, rule: CompiledPolicyRule) -> None:
         """Take up one rule."""
-        declared = rule.declared
+        declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
         found = evaluate(rule.condition, self._data)
@@ -186,13 +194,8 @@ class _Judgment:
         elif "named_user" in self._obligations and not self._call.named_user:
             refusal = "named_user"
         if refusal:
-            self.verdict, self._stage, self._reason, self._rule, self._gate = (
-                "deny",
-                "situation",
-                refusal,
-                "",
-                "",
-            )
+            self.verdict, self._stage, self._reason = "deny", "situation", refusal
+            self._rule = self._gate = ""
 
     def _broken_obligation(self, rule: PolicyRule) -> str:
         """Why a matching rule denies whatever its verdict: an unknown obligation, or a limit that is broken."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cogcli.core.jsonvalue import NOTHING, deep_copy
 from cogcli.core.refs import MISSING
 from cogcli.governance.budgets import Budgets
-from cogcli.governance.policy import GovernedCall, Policy
+from cogcli.governance.policy import MASK, GovernedCall, Policy
 from cogcli.governance.verdict import Verdict, approval_mode, is_above
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.capability import Capability
@@ -51,8 +51,8 @@ class RunState(NamedTuple):
 
 
 class RunPolicy:
-    """The policy of a run tree. `safety_mode` is the ceiling, `facts` what is known by slot, `hosts` where each service
-    is, empty for one on this machine."""
+    """The policy of a run tree. `safety_mode` is the ceiling, `hosts` the host of each service, empty for one on this
+    machine."""
 
     records_allow = True
 
@@ -65,7 +65,6 @@ class RunPolicy:
         *,
         safety_mode: str,
         slots: Mapping[str, str] = NOTHING,
-        facts: Mapping[str, Mapping[str, Any]] = NOTHING,
         hosts: Mapping[str, str] = NOTHING,
         required: Iterable[str] = (),
     ) -> None:
@@ -73,8 +72,6 @@ class RunPolicy:
         self.safety_mode, self.name = safety_mode, pack.ref
         self._policy = policy
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
-        for name, known in facts.items():
-            self._facts.setdefault(name, {}).update(known)
         self._required, self._hosts = tuple(required), hosts
 
     def judge(
@@ -99,10 +96,15 @@ class RunPolicy:
         )
         verdict = self._policy.decide(asked.intent, call, self._data(call, state, step))
         lacking = next((name for name in self._required if not self._knows(name)), "")
-        if verdict.allows and lacking and is_above(mode, "read_only"):
-            return verdict._replace(
-                verdict="deny", stage="situation", reason=f"evidence_missing:{lacking}", rule="", gate=""
+        reason = ""
+        if lacking and (is_above(mode, "read_only") or "evidence" in verdict.obligations):
+            reason = f"evidence_missing:{lacking}"
+        elif any(each.startswith(MASK) for each in verdict.obligations):
+            reason = (
+                "obligation_not_kept"  # nothing masks an output yet: what was promised is not let through
             )
+        if verdict.allows and reason:
+            return verdict._replace(verdict="deny", stage="situation", reason=reason, rule="", gate="")
         return verdict
 
     def mode_of(self, capability: Capability) -> str:
@@ -114,24 +116,15 @@ class RunPolicy:
         """The gate of a verdict; one that the pack does not have is the built-in one."""
         return self.pack.policy.gate(name) or PackGate()
 
-    def learn(self, capability_id: str, output: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Take up the facts that a call's output declares; the new ones as `{key, value}`."""
+    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
+        """Take up the facts that a call's output declares."""
         declared = self.pack.tooling.capabilities.get(capability_id, PackTool()).facts
-        learned = []
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             if value is MISSING or value is None:
                 continue
             slot, _, name = key.partition(".")
             self._facts.setdefault(slot, {})[name] = deep_copy(value)
-            learned.append({"key": key, "value": deep_copy(value)})
-        return learned
-
-    @property
-    def facts(self) -> dict[str, dict[str, Any]]:
-        """What is known by slot, as a copy."""
-        copied: dict[str, dict[str, Any]] = deep_copy(self._facts)
-        return copied
 
     def _foreign_host(self, services: tuple[str, ...]) -> str:
         """The first host of these services that the pack does not list, else the first one; of a service that is not

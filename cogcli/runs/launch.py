@@ -161,7 +161,6 @@ def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: An
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
     effects, options = started.payload.get("effects"), started.payload["options"]
-    given = started.payload.get("policy")
     known = {name: value for name, value in options.items() if name in RunOptions._fields}
     known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
     engine = engine_of(
@@ -170,7 +169,7 @@ def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: An
         taken_over=log.reused,
         effects=effects,
         behind=log.behind if effects else None,
-        policy=call_policy(catalog, PolicyRequest(**given) if given else None, started.payload["inputs"]),
+        policy=call_policy(catalog, PolicyRequest.recorded(started.payload), started.payload["inputs"]),
         **parts,
     )
     engine.passes_null = rules_of(started.payload) == FIRST

@@ -42,12 +42,7 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
         if isinstance(inputs.get(slot.param), str)
     }
     requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
-    rules = Policy(
-        permissions=pack.policy.permissions,
-        intents=pack.decisions.intents,
-        rules=pack.policy.rules,
-        hosts=pack.tooling.hosts,
-    )
+    rules = Policy.of(pack)
     return RunPolicy(
         pack,
         rules,

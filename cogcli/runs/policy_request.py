@@ -21,6 +21,12 @@ class PolicyRequest(NamedTuple):
         """The reference without a hash."""
         return self.pack.partition("#")[0]
 
+    @classmethod
+    def recorded(cls, started: Mapping[str, Any]) -> PolicyRequest | None:
+        """What the payload of `run.started` says; None for the default policy."""
+        given = started.get("policy")
+        return cls(**given) if given else None
+
     def to_payload(self) -> dict[str, Any]:
         """The `policy` of `run.started`: what was given."""
         given = {**self._asdict(), "budget": dict(self.budget)}

@@ -57,6 +57,11 @@ class RunRequest(NamedTuple):
     """None for the default policy."""
 
     @property
+    def pack_id(self) -> str:
+        """The pack that governs the run, as `id@version`; empty without one."""
+        return self.policy.pack_id if self.policy else ""
+
+    @property
     def options(self) -> RunOptions:
         """The options that the whole run tree inherits."""
         from cogcli.engine.context import RunOptions

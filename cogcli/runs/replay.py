@@ -19,6 +19,7 @@ from cogcli.governance import approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.runs.launch import engine_over_log
 from cogcli.runs.log_index import LogIndex, read_log_index
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
 from cogcli.runs.results import Control
 from cogcli.specs.catalog import Catalog
@@ -142,8 +143,10 @@ def find_changed_specs(open_registry: Callable[[], Registry], started: Event) ->
     Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
+    policy = PolicyRequest.recorded(started.payload)
     try:
-        current = open_registry().reach(started.payload["skill"]["id"]).pins
+        skill, pack = started.payload["skill"]["id"], policy.pack_id if policy else ""
+        current = open_registry().reach(skill, pack=pack).pins
     except CogcliError:
         return {}
     return {

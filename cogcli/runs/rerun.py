@@ -14,6 +14,7 @@ from cogcli.episode.log_reader import Warn
 from cogcli.mapping.apply import ReusedResult
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex, read_log_index
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
 
@@ -64,6 +65,7 @@ def read_source_request(
         conformance=options["required_conformance_profile"],
         seed=payload["seed"],
         tags=payload["tags"],
+        policy=PolicyRequest.recorded(payload),
     )
     return request._replace(**overrides), log
 

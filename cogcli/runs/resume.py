@@ -24,6 +24,7 @@ from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.runs.launch import InterceptedRunner, engine_over_log, live_runner, run_engine
 from cogcli.runs.log_index import LogIndex, answered_request, locate_error
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunEnvironment
 from cogcli.runs.replay import find_differing_specs, read_pinned_catalog, request_from
 from cogcli.runs.rerun_effects import find_repeats
@@ -189,7 +190,8 @@ class _Resumption(NamedTuple):
         # declaration.
         pinned = read_pinned_catalog(started, self.directory).capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        pack = (started.payload.get("policy") or {}).get("pack", "").partition("#")[0]
+        policy = PolicyRequest.recorded(started.payload)
+        pack = policy.pack_id if policy else ""
         skill = started.payload["skill"]["id"]
         catalog = self.environment.open_registry().reach(skill, also=sorted(gates), pack=pack)
         changed = find_differing_specs(started, catalog.pins)
@@ -292,7 +294,8 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
     payload = asked.payload
     name, role = _approver(asked, by)
     roles = payload.get("approver_roles") or []
-    user = (started.payload.get("policy") or {}).get("user") or "default"
+    policy = PolicyRequest.recorded(started.payload)
+    user = (policy.user if policy else "") or "default"
     gate = payload.get("gate")
     if roles and role not in roles:
         given = f"`{role}`" if role else "none"

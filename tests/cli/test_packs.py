@@ -148,6 +148,34 @@ def test_a_pack_that_was_edited_since_stops_a_resume(desk: Project) -> None:
     assert f"pack:{PACK}" in refused.json["error"]["message"]
 
 
+def test_an_approval_holds_under_the_pack_that_asked(desk: Project) -> None:
+    paused = _refund(desk, "ord_881").assert_exit(5)
+    _change_pack(desk, "Later only as store credit.", "Later by hand.")
+    answer = ("--approve", GATE, "--by", "ann:finance", "--allow-changed-specs", "--json")
+    again = desk.run("resume", "@last", *answer).assert_exit(5)
+    assert again.json["error"]["code"] == "policy.approval"
+    assert len(_events(desk, paused, "approval.requested")) == 2
+    desk.run("resume", "@last", *answer).assert_ok()
+
+
+def test_a_rerun_stays_under_its_pack(desk: Project) -> None:
+    _refund(desk, "ord_881", "--safety-mode", "network").assert_exit(4)
+    again = desk.run("rerun", "@last", "--json").assert_exit(4)
+    started = _events(desk, again, "run.started")[0]
+    assert (started["policy"]["pack"], started["policy"]["safety_mode"]) == (PACK, "network")
+    assert [payload["verdict"] for payload in _events(desk, again, "policy.decided")] == [
+        "allow",
+        "allow",
+        "deny",
+    ]
+
+
+def test_a_plan_checks_the_pack_too(desk: Project) -> None:
+    line = ("run", "support.refund", "-p", "order_id=ord_881", "--plan", "--intent", "support.refund")
+    desk.run(*line, "--pack", PACK).assert_ok()
+    desk.run(*line, "--pack", "support-desk@9.9.9").assert_exit(3)
+
+
 def test_a_hash_names_exactly_one_pack(desk: Project) -> None:
     reference = desk.run("pack", "hash", PACK).assert_ok().out.strip()
     assert reference.startswith(f"{PACK}#sha256:")

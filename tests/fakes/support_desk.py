@@ -32,12 +32,7 @@ def pack(**sections: Any) -> Pack:
 
 
 def policy(of: Pack) -> Policy:
-    return Policy(
-        permissions=of.policy.permissions,
-        intents=of.decisions.intents,
-        rules=of.policy.rules,
-        hosts=of.tooling.hosts,
-    )
+    return Policy.of(of)
 
 
 def capability(id: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any) -> Capability:

@@ -191,3 +191,32 @@ def test_a_pack_lists_the_hosts_that_calls_may_reach(host: str | None, reason: s
         hosts["s_b_payments.refund"] = host
     ran = _ran(_policy(support_pack(tooling_layer=tooling), hosts=hosts), total=240)
     assert _decided(ran)[-1][2] == reason
+
+
+def _with_rule(**then: Any) -> RunPolicy:
+    layer = raw_pack()["policy_layer"]
+    rule = {
+        "rule_id": "always",
+        "mode": "enforce",
+        "if": {"==": [1, 1]},
+        "then": {"verdict": "allow", **then},
+    }
+    return _policy(support_pack(policy_layer={**layer, "rules": [rule]}))
+
+
+def test_an_escalated_call_asks_a_person() -> None:
+    ran = _ran(_with_rule(verdict="escalate"))
+    assert (ran.outcome.status, ran.code) == ("pending", "policy.escalated")
+    request = payload_of(ran.sink.events, "approval.requested")
+    assert (request["kind"], request["gate"], request["step_id"]) == ("escalation", "GATE_OPERATOR", "order")
+    assert ran.runner.called() == []
+
+
+@pytest.mark.parametrize(
+    ("obligation", "reason"),
+    [("mask:receipt.card", "obligation_not_kept"), ("evidence", "evidence_missing:order.age_days")],
+)
+def test_an_obligation_that_is_not_kept_denies(obligation: str, reason: str) -> None:
+    ran = _ran(_with_rule(obligations=[obligation]))
+    assert (ran.code, _decided(ran)[-1][2]) == ("policy.denied", reason)
+    assert ran.runner.called() == []

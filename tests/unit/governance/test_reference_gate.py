@@ -164,12 +164,7 @@ class Draw:
 
 def _ours(raw: dict[str, Any], capability: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
     pack, spec = pack_from(raw), capability_from(capability)
-    policy = Policy(
-        permissions=pack.policy.permissions,
-        intents=pack.decisions.intents,
-        rules=pack.policy.rules,
-        hosts=pack.tooling.hosts,
-    )
+    policy = Policy.of(pack)
     declared = pack.tooling.capabilities.get(spec.id, PackTool()).approval_mode
     mode = approval_mode(spec, declared)
     governed = GovernedCall(
