@@ -15,6 +15,7 @@ from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
+from cogcli.runs.state_view import StateOfRun
 from cogcli.stores.memory_store import FILE, MemoryStore
 
 _KEYS = {
@@ -53,12 +54,15 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     run = RunContext(
         "run_0", "trace_0", pack.tenant, pack.defaults.safety_mode, pack.tone.role, pack.tone.voice, now=now
     )
+    policy = Policy.of(pack)
+    of_new_run = StateOfRun(policy.state_parts).read()
     given = CompileInput(
         pack,
-        Policy.of(pack),
+        policy,
         request,
         run,
         found.catalog.by_name,
+        state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
         limits=merge_limits(DEFAULTS, pack.defaults.budget),
     )
     fetched = _fetch(settings, given)

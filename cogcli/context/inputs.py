@@ -111,6 +111,8 @@ class CompileInput(NamedTuple):
     memories: tuple[PromotedMemory, ...] = ()
     session: tuple[str, ...] = ()
     """The texts of the conversation so far, the oldest first."""
+    state: Mapping[str, Any] = NOTHING
+    """What rules read of the run's state."""
     limits: Mapping[str, float] = NOTHING
     """The budget of the run by dotted key."""
     tokenizer: Tokenizer = ESTIMATE

@@ -120,6 +120,7 @@ def call_data(
         "inputs": intent.params,
         "vars": {},
         "outputs": {},
+        "state": given.state,
     }
 
 

@@ -32,7 +32,7 @@ def require_permitted(record: StepRecord, capability: Capability, values: dict[s
     from cogcli.governance.run_policy import RunState
 
     state = run.state
-    seen = RunState(state.inputs, state.vars, state.outputs, {}, 1, run.engine.now)
+    seen = RunState(state.inputs, state.vars, state.outputs, 1, run.engine.now)
     services = tuple(member.service_id for member in run.engine.runner.chain(capability.id).members)
     verdict = policy.judge(capability, values, seen, record.path, services)
     if policy.records_allow or verdict.decision != "allow":

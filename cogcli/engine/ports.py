@@ -49,6 +49,11 @@ class CallPolicy(Protocol):
     name: str
     """The policy as `step.started` names it."""
 
+    @property
+    def observe(self) -> Callable[[Event], None] | None:
+        """What is given each event of the run, as soon as it is in the log; None where nothing needs them."""
+        ...
+
     def judge(
         self,
         capability: Capability,

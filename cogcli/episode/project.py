@@ -165,24 +165,36 @@ class Projection:
             "version": VERSION,
             "state_schema_version": SCHEMA_VERSION,
             "episode": self._episode(),
-            "goal": {"task": self.task(), "type": "task"},
+            "goal": self.goal(),
             "beliefs": self._beliefs.beliefs(self.state),
             "plan": self.plan.result(),
-            "memory": self._beliefs.memory(self.state),
-            "outcomes": {
-                "status": self.status,
-                "actions": self.actions,
-                "metrics": self.metrics(),
-                "artifacts": list(self.artifacts),
-                "error": self.error(),
-                "outputs": object_of(self.final.get("outputs")),
-            },
+            "memory": self.memory(),
+            "outcomes": self.outcomes(),
             "links": dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS),
             "x-cognitive": snapshot(self.state),
         }
         if self.rules > FIRST:
             _shorten(document, put)
         return document
+
+    def goal(self) -> dict[str, Any]:
+        """The `goal` of the document."""
+        return {"task": self.task(), "type": "task"}
+
+    def memory(self) -> dict[str, Any]:
+        """The `memory` of the document."""
+        return self._beliefs.memory(self.state)
+
+    def outcomes(self) -> dict[str, Any]:
+        """The `outcomes` of the document."""
+        return {
+            "status": self.status,
+            "actions": self.actions,
+            "metrics": self.metrics(),
+            "artifacts": list(self.artifacts),
+            "error": self.error(),
+            "outputs": object_of(self.final.get("outputs")),
+        }
 
     def task(self) -> str:
         """The task of the run, in one line; empty where the log names none."""

@@ -16,6 +16,8 @@ from cogcli.specs.pack import BUILT_IN_GATE, Pack, PackIntent, PolicyRule
 
 KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
 """The parts of a rule's data that are known before any fact and any argument."""
+STATE_PARTS: Final = frozenset(("goal", "plan", "memory", "outcomes"))
+"""The parts of a run's `state` that rules may read."""
 OBLIGATIONS: Final = frozenset(("idempotency_key", "named_user", "evidence"))
 MASK: Final = "mask:"
 """Begins an obligation that masks a path of the output."""
@@ -44,6 +46,8 @@ class CompiledPolicyRule(NamedTuple):
     """`rule`, or `situation` where it reads facts or arguments, or limits arguments."""
     needs_arguments: bool
     """Whether it reads or limits arguments."""
+    state_parts: frozenset[str]
+    """The parts of the run's `state` that it may read."""
 
 
 def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
@@ -51,7 +55,16 @@ def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
     heads = {path.split(".", 1)[0] for path in condition.paths}
     situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
     stage = "situation" if situational else "rule"
-    return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
+    needs_arguments = bool(declared.limits) or "args" in heads
+    return CompiledPolicyRule(declared, condition, stage, needs_arguments, _state_parts(condition))
+
+
+def _state_parts(condition: Rule) -> frozenset[str]:
+    """What of `state` a condition may read: what it names, all of it where it names the whole, or works names out."""
+    if condition.computed or not condition.paths.isdisjoint(("", "state")):
+        return STATE_PARTS
+    named = (path.split(".") for path in condition.paths)
+    return STATE_PARTS & {segments[1] for segments in named if segments[0] == "state"}
 
 
 class Policy:
@@ -78,6 +91,11 @@ class Policy:
         return cls(
             permissions=layer.permissions, intents=intents, rules=layer.rules, hosts=pack.tooling.hosts
         )
+
+    @property
+    def state_parts(self) -> frozenset[str]:
+        """The parts of the run's `state` that any rule may read."""
+        return frozenset[str]().union(*[rule.state_parts for rule in self._rules])
 
     def rules_for(self, intent: str, capability: str) -> tuple[CompiledPolicyRule, ...]:
         """The rules that apply to a capability under an intent, in the order of the pack."""

@@ -6,11 +6,12 @@ The pack is fixed when the run begins; only facts grow, from the outputs of call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.jsonvalue import NOTHING, deep_copy
 from cogcli.core.refs import MISSING
+from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import MASK, GovernedCall, Policy
 from cogcli.governance.verdict import Verdict, approval_mode, is_above
@@ -44,15 +45,25 @@ class RunState(NamedTuple):
     inputs: Mapping[str, Any]
     vars: Mapping[str, Any]
     outputs: Mapping[str, Any]
-    snapshot: Mapping[str, Any]
-    """`goal`, `plan`, `memory` and `outcomes` as in `state.json`."""
     turn: int
     now: str
 
 
+class StateView(Protocol):
+    """What `state.json` says of the run at this point of its log."""
+
+    def apply(self, event: Event) -> None:
+        """Take up an event, in order of the log."""
+        ...
+
+    def read(self) -> Mapping[str, Any]:
+        """The parts of the document that rules read."""
+        ...
+
+
 class RunPolicy:
     """The policy of a run tree. `safety_mode` is the ceiling, `hosts` the host of each service, empty for one on this
-    machine."""
+    machine; `view` the state that rules read, None where none does."""
 
     records_allow = True
 
@@ -67,12 +78,19 @@ class RunPolicy:
         slots: Mapping[str, str] = NOTHING,
         hosts: Mapping[str, str] = NOTHING,
         required: Iterable[str] = (),
+        view: StateView | None = None,
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name = safety_mode, pack.ref
         self._policy = policy
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         self._required, self._hosts = tuple(required), hosts
+        self._view = view
+
+    @property
+    def observe(self) -> Callable[[Event], None] | None:
+        """What is given each event of the run; None where no rule reads the state."""
+        return self._view.apply if self._view else None
 
     def judge(
         self,
@@ -157,7 +175,7 @@ class RunPolicy:
             "inputs": state.inputs,
             "vars": state.vars,
             "outputs": state.outputs,
-            "state": state.snapshot,
+            "state": self._view.read() if self._view else NOTHING,
         }
 
 
@@ -165,6 +183,7 @@ class LimitsPolicy:
     """The policy of a run without a pack whose ceiling or budgets were given: only those are held."""
 
     records_allow = False
+    observe: Final = None
     name = "builtin.default"
 
     def __init__(self, budgets: Budgets, safety_mode: str = "") -> None:

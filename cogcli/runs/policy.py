@@ -14,6 +14,7 @@ from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.service import Service
@@ -52,6 +53,7 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
         slots=slots,
         hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
         required=pack.decisions.required_evidence(intent.id),
+        view=StateOfRun(rules.state_parts) if rules.state_parts else None,
     )
 
 

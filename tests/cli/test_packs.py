@@ -75,6 +75,19 @@ def test_a_destructive_call_below_the_limit_waits_for_anybody(desk: Project) -> 
     desk.run("resume", "@last", "--approve", "payments.refund", "--by", "bob").assert_ok()
 
 
+def test_rules_that_read_the_state_say_the_same_when_the_run_goes_on(desk: Project) -> None:
+    done_before = '{"all": [{var: state.outcomes.actions}, {"==": [{var: result_status}, ok]}]}'
+    planned = '{"==": [{var: state.plan.steps.0.status}, done]}'
+    _change_pack(desk, '{">": [{var: args.amount}, 200]}', f"{{and: [{done_before}, {planned}]}}")
+    paused = _refund(desk, "ord_440").assert_exit(5)
+    asked = _events(desk, paused, "policy.decided")[-1]
+    assert (asked["rule"], asked["reads"]["state.plan.steps.0.status"]) == ("refund_limit", "done")
+    done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
+    assert _events(desk, done, "policy.decided")[-1]["reads"] == asked["reads"]
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+
+
 def test_an_old_order_is_denied_by_its_age(desk: Project) -> None:
     skill = "skills/local/support/refund/skill.yaml"
     text = (desk.root / skill).read_text()

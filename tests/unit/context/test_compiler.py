@@ -164,3 +164,16 @@ def test_tools_that_do_not_fit_are_overpacked_and_not_cut() -> None:
     report = found.payload["budget_report"]
     assert report["bucket_truncations"]["tool"] > 0
     assert report["truncated"]
+
+
+def test_rules_read_the_state_of_the_run_at_compilation_too() -> None:
+    rule = {
+        "rule_id": "once",
+        "mode": "enforce",
+        "if": {"!": [{"==": [{"var": "state.outcomes.status"}, "pending"]}]},
+        "then": {"verdict": "deny"},
+    }
+    ruled = pack(policy_layer={**raw_pack()["policy_layer"], "rules": [rule]})
+    states: list[Any] = [{"outcomes": {"status": "pending"}}, {"outcomes": {"status": "ok"}}, {}]
+    shown = [len(_surface(_payload(pack=ruled, state=state))) for state in states]
+    assert shown == [3, 0, 0]
