@@ -9,7 +9,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.events import build
-from cogcli.governance.approvals import action_hash
+from cogcli.governance.approvals import Answered, action_hash
 from cogcli.specs.capability import Capability
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ class ApprovalRequest(NamedTuple):
     """The gate of a pack that asks; None where a safety level does."""
 
     def is_approved(self) -> bool:
-        """Whether a person approved this call; the approval is used up. Raises the error of a rejection, or of an
+        """Whether a person approved this call. Raises as `use_answer`."""
+        return self.use_answer() is not None
+
+    def use_answer(self) -> Answered | None:
+        """A person's yes to this call, used up by that; None without one. Raises the error of a rejection, or of an
         invalid approval after a new request: an old one could not be answered."""
         engine = self.record.run.engine
         answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
@@ -37,7 +41,7 @@ class ApprovalRequest(NamedTuple):
             self.ask(answer)
         if isinstance(answer, RuntimeErrorBase):
             raise answer
-        return answer is not None
+        return answer
 
     def ask(self, refusal: RuntimeErrorBase) -> None:
         """Append `approval.requested`: the exact call, and when the request expires."""

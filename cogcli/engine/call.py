@@ -58,7 +58,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         safety = capability.safety
         output = _reuse_output(record, capability, values)
         if output is None:
-            require_permitted(record, capability, values)
+            yield from require_permitted(record, capability, values)
             yield from _require_allowed(record, capability, values)
             spend_call(record)
             output = yield from _call_chain(record, capability, values)

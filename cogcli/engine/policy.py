@@ -11,36 +11,62 @@ from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
 from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.step_recorder import StepRecord
+from cogcli.engine.tasks import Effects, Turn
 from cogcli.events import build
 from cogcli.specs.capability import Capability
 
 if TYPE_CHECKING:
+    from cogcli.engine.ports import CallPolicy
+    from cogcli.governance.approvals import Answered
     from cogcli.governance.verdict import Verdict
 
 ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
 _BY_NAME: Final = Redactor()
 
 
-def require_permitted(record: StepRecord, capability: Capability, values: dict[str, Any]) -> None:
+def require_permitted(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """Raise the error of a call that the policy denies, refuses, or wants a person for; nothing without a policy.
 
+    A person's yes lifts the gate that asked, and no other: the call is judged again as of the time of the answer.
     Safety gates and probes have no effects and need no entry in a pack.
     """
-    run, policy = record.run, record.run.engine.policy
+    engine = record.run.engine
+    policy = engine.policy
     if policy is None or _is_question(record):
         return
-    from cogcli.governance.run_policy import RunState
-
-    state = run.state
-    seen = RunState(state.inputs, state.vars, state.outputs, 1, run.engine.now)
-    services = tuple(member.service_id for member in run.engine.runner.chain(capability.id).members)
-    verdict = policy.judge(capability, values, seen, record.path, services)
+    verdict = _judge(policy, record, capability, values, engine.now)
     if policy.records_allow or verdict.decision != "allow":
         record.decision = _record_verdict(record, capability, values, verdict)
-    if verdict.gate and verdict.verdict in ("allow_with_gate", "escalate"):
-        _require_gate(record, capability, values, verdict)
-    elif not verdict.allows:
+    lifted = set()
+    while verdict.asks:
+        answer = _require_answer(policy, record, capability, values, verdict)
+        lifted.add((verdict.verdict, verdict.gate))
+        yield from _wait_until(record, answer)
+        verdict = _judge(policy, record, capability, values, answer.at)
+        verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
+        record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
+    if not verdict.allows:
         raise _refusal(capability, verdict)
+
+
+def _judge(
+    policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
+) -> Verdict:
+    """What the policy says of a call at a time."""
+    from cogcli.governance.run_policy import RunState
+
+    state, engine = record.run.state, record.run.engine
+    seen = RunState(state.inputs, state.vars, state.outputs, 1, now)
+    services = tuple(member.service_id for member in engine.runner.chain(capability.id).members)
+    return policy.judge(capability, values, seen, record.path, services)
+
+
+def _wait_until(record: StepRecord, answer: Answered) -> Effects:
+    """Over a log: wait until all is known that was known when the answer was used."""
+    dispatcher = record.run.engine.dispatcher
+    position = dispatcher.redeemed_at(answer.event) if dispatcher else None
+    if position is not None:
+        yield Turn(position)
 
 
 def spend_call(record: StepRecord) -> None:
@@ -74,27 +100,31 @@ def _is_question(record: StepRecord) -> bool:
 
 
 def _record_verdict(
-    record: StepRecord, capability: Capability, values: dict[str, Any], verdict: Verdict
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    verdict: Verdict,
+    answer: str | None = None,
 ) -> dict[str, str]:
-    """Append the decision; what `step.started` says of it."""
+    """Append the decision, perhaps because of a person's answer; what `step.started` says of it."""
+    policy = record.run.engine.policy
     payload = {
         **verdict.to_payload(),
         "capability": capability.id,
         "step_id": record.path,
         "input_hash": digest_of(_BY_NAME.mask(values)),
     }
-    event = record.run.emit(build.policy_decided(record.run_id, record.path, payload=payload, caused_by=None))
-    policy = record.run.engine.policy
+    if policy and policy.records_allow:
+        payload["input"] = values  # under a pack: what would be decided by other rules can be told later
+    draft = build.policy_decided(record.run_id, record.path, payload=payload, caused_by=answer)
+    event = record.run.emit(draft)
     return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}
 
 
-def _require_gate(
-    record: StepRecord, capability: Capability, values: dict[str, Any], verdict: Verdict
-) -> None:
-    """Raise PolicyApprovalError unless a person approved exactly this call at this gate."""
-    policy = record.run.engine.policy
-    if policy is None:
-        return
+def _require_answer(
+    policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], verdict: Verdict
+) -> Answered:
+    """A person's yes to exactly this call at this gate. Raises PolicyApprovalError after asking for one."""
     evidence = {
         "gate": verdict.gate,
         "rule": verdict.rule,
@@ -104,8 +134,9 @@ def _require_gate(
     }
     gate = policy.gate(verdict.gate)
     request = ApprovalRequest(record, capability, values, evidence, gate)
-    if request.is_approved():
-        return
+    answer = request.use_answer()
+    if answer is not None:
+        return answer
     refusal = _refusal(capability, verdict)
     roles = gate.approver_roles
     refusal.hint = (

@@ -100,6 +100,11 @@ class Dispatcher(Protocol):
         """The position of the start of a call, where something with a lower one is still to come; else None."""
         ...
 
+    def redeemed_at(self, answer: str) -> float | None:
+        """The position of the decision that a person's answer led to, by the id of the answer's event, where something
+        with a lower one is still to come; else None."""
+        ...
+
     def wrote_at(self, run_id: str, path: str) -> int | None:
         """The position of a step's writes; None where the log has none."""
         ...

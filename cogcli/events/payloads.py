@@ -217,6 +217,8 @@ class Decided(Payload):
     reason: str | None = None
     enforced: bool
     input_hash: str | None = None
+    input: Json | None = None
+    """The arguments that a pack decided about."""
     output: Json | None = None
     """What a call answered, as whoever decided about it says."""
     read: Any = None

@@ -35,7 +35,10 @@ class Answered(NamedTuple):
     reason: str
     at: str
     used: bool = False
-    """Whether the log has the start of the call it allowed: then it was valid, and no longer expires."""
+    """Whether the log has the start of the call it allowed, or the decision that it led to: then it was valid, and no
+    longer expires."""
+    event: str = ""
+    """The id of the event that holds it."""
 
 
 def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]) -> str:

@@ -45,6 +45,15 @@ class Verdict(NamedTuple):
         """Whether the call may be made, perhaps after a person's yes."""
         return self.verdict in ("allow", "allow_with_gate")
 
+    def lifted(self) -> Verdict:
+        """The verdict once a person has said yes at its gate."""
+        return self._replace(verdict="allow", reason="approved")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person decides."""
+        return self.verdict in ("allow_with_gate", "escalate")
+
     @property
     def decision(self) -> str:
         """veto, audit where a shadow rule would have been stricter, else allow."""

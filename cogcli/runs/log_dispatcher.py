@@ -60,8 +60,10 @@ class LogDispatcher:
     def starts_at(self, run_id: str, path: str) -> float | None:
         log, key = self._log, (run_id, path)
         recorded = log.intents.get(key) or log.closings.get(key) or log.ended.over(run_id, path)
-        position = inf if recorded is None else recorded.seq or 0
-        return None if self._passed >= bisect_left(self._positions, position) else position
+        return self._turn(inf if recorded is None else recorded.seq or 0)
+
+    def redeemed_at(self, answer: str) -> float | None:
+        return self._turn(self._log.redeemed.get(answer, inf))
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
         return self._log.wrote_at(run_id, path)
@@ -76,6 +78,10 @@ class LogDispatcher:
     def is_cut_off(self, run_id: str, path: str) -> bool:
         closing = self._log.closings.get((run_id, path))
         return closing is not None and closing.payload.get("reason") == "cancelled"
+
+    def _turn(self, position: float) -> float | None:
+        """The position, unless everything before it is delivered."""
+        return None if self._passed >= bisect_left(self._positions, position) else position
 
     def _position(self, attempt: Attempt) -> int | None:
         """The `seq` at which the outcome of an attempt was known; None where the log has no outcome of it."""

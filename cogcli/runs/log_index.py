@@ -60,6 +60,8 @@ class LogIndex:
         self.requests: dict[str, Event] = {}
         """Requests for approval by their id."""
         self._answered: list[Event] = []
+        self.redeemed: dict[str, int] = {}
+        """By the id of a person's answer: the position of the decision about the call that it led to."""
         self.keys: dict[ScopeKey, str] = {}
         """The idempotency key that a call was sent with last, where a service had closed the one before."""
         self.probes: Counter[ScopeKey] = Counter()
@@ -92,6 +94,8 @@ class LogIndex:
         elif kind == "policy.decided" and event.payload.get("rule") == IN_DOUBT:
             self.decisions[key] = event
             return
+        elif kind == "policy.decided" and event.caused_by:
+            self.redeemed[event.caused_by] = event.seq or 0
         elif kind == "call.retried":
             self.repeats.setdefault(key, []).append(event)
         elif kind == "step.answered":
@@ -105,7 +109,7 @@ class LogIndex:
             if path.is_probe and row.closes:
                 self.probes[event.run_id, path.owner] += 1
             queues = self._of_probes if path.in_probe else self._queues
-            queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
+            queues.setdefault(_slot(event), deque()).append(event)
 
     @property
     def root(self) -> str | None:
@@ -146,6 +150,8 @@ class LogIndex:
         return {event.step_id or "": _asked(event) for event in waiting}
 
     def _used(self, answer: Event) -> bool:
+        if answer.id in self.redeemed:
+            return True
         intent = self.intents.get((answer.run_id, answer.step_id))
         closing = self.closings.get((answer.run_id, answer.step_id))
         return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))
@@ -208,7 +214,7 @@ class LogIndex:
 
     def take_recorded(self, draft: Draft) -> Event | None:
         """The recorded event that matches this draft; each is given once. None where the log has no more."""
-        slot = _slot(draft.event_type, draft.run_id, draft.step_id)
+        slot = _slot(draft)
         queue = self._queues.get(slot) or self._of_probes.get(slot)
         return queue.popleft() if queue else None
 
@@ -298,7 +304,8 @@ def answered_request(request: Event, answer: Event, *, used: bool = False) -> An
     asked = _asked(request)
     granted = answer.event_type == "approval.granted"
     said = answer.payload
-    return Answered(asked, granted, said.get("by") or "", said.get("reason") or "", answer.timestamp, used)
+    by, reason = said.get("by") or "", said.get("reason") or ""
+    return Answered(asked, granted, by, reason, answer.timestamp, used, answer.id)
 
 
 def _asked(request: Event) -> Asked:
@@ -314,10 +321,12 @@ def _asked(request: Event) -> Asked:
     )
 
 
-def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:
-    """What drafts and events are matched by. A nested run gets its id from its first event, so that has none."""
-    kind = "step" if row_of(kind).closes else kind
-    return (kind, None if kind == "run.started" else run_id, step_id)
+def _slot(one: Draft | Event) -> tuple[str | None, ...]:
+    """What drafts and events are matched by. A nested run gets its id from its first event, so that has none. Each
+    answer of a person leads to a decision of its own."""
+    kind = "step" if row_of(one.event_type).closes else one.event_type
+    answer = one.caused_by if kind == "policy.decided" else None
+    return (kind, None if kind == "run.started" else one.run_id, one.step_id, answer)
 
 
 def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:

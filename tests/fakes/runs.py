@@ -16,6 +16,7 @@ from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.ports import CallPolicy
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.events.envelope import Event
+from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import apply, initial_state
 from cogcli.runs.launch import engine_of
 from cogcli.specs.capability import Capability
@@ -76,6 +77,7 @@ def engine_for(
     sink: Any = None,
     fast: bool = True,
     policy: CallPolicy | None = None,
+    approvals: Approvals | None = None,
     **options: Any,
 ) -> Engine:
     """An engine over fakes. Time is real unless `fast`, then every reading is a millisecond later."""
@@ -91,6 +93,7 @@ def engine_for(
         ids=FakeIds(0),
         options=RunOptions(**options),
         policy=policy,
+        approvals=approvals,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fakes.support_desk import pack as support_pack
 from fakes.support_desk import policy as policy_of
 from fakes.support_desk import raw_pack
 
+from cogcli.governance.approvals import Answered, Approvals, Asked
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.run_policy import Requester, RunPolicy
 from cogcli.specs.pack import Pack
@@ -20,6 +22,7 @@ from cogcli.specs.pack import Pack
 LOOKUP = capability("orders.lookup", "order_id", "age_days total", effect="none")
 EVAL = capability("policy.eval", "days", "ok", effect="none")
 REFUND = capability("payments.refund", "order_id amount", "receipt", effect="effect")
+REQUEST = "approval.requested"
 READS = {"age_days": "vars.age", "total": "vars.total"}
 DESK = skill(
     step("order", "orders.lookup", {"order_id": "inputs.x"}, output=READS),
@@ -202,6 +205,66 @@ def _with_rule(**then: Any) -> RunPolicy:
         "then": {"verdict": "allow", **then},
     }
     return _policy(support_pack(policy_layer={**layer, "rules": [rule]}))
+
+
+def _redeemed(policy: Callable[[], RunPolicy], *later: str) -> Ran:
+    """A run in which a person approved, at these times, what was asked."""
+    answers: list[Answered] = []
+    for at in later:
+        request = payload_of(
+            _ran(policy(), total=240, approvals=Approvals(tuple(answers))).sink.events[::-1], REQUEST
+        )
+        asked = Asked(*[request[name] for name in Asked._fields])
+        answers.append(Answered(asked, True, "ann", "", at, used=True, event=f"ev_{len(answers)}"))
+    return _ran(policy(), total=240, approvals=Approvals(tuple(answers)))
+
+
+def test_an_approved_call_is_judged_again_as_of_the_answer() -> None:
+    ran = _redeemed(_policy, "2026-05-04T09:30:00.000Z")
+    assert ran.outcome.status == "ok"
+    assert _decided(ran)[-2:] == [
+        ("refund", "allow_with_gate", "refund_limit"),
+        ("refund", "allow", "approved"),
+    ]
+    (second,) = [event for event in ran.sink.events if event.caused_by == "ev_0"]
+    assert (second.payload["rule"], second.payload["gate"]) == ("refund_limit", "GATE_FINANCE_APPROVAL")
+
+
+def _later(**then: Any) -> RunPolicy:
+    """The pack's policy, with a rule that holds in 2031 only."""
+    layer = raw_pack()["policy_layer"]
+    year = {"substr": [{"var": "run.now"}, 0, 4]}
+    rule = {
+        "rule_id": "later",
+        "mode": "enforce",
+        "applies_to": {"capabilities": ["payments.refund"]},
+        "if": {"==": [year, "2031"]},
+        "then": then,
+    }
+    return _policy(support_pack(policy_layer={**layer, "rules": [*layer["rules"], rule]}))
+
+
+def test_what_holds_by_the_time_of_the_answer_denies() -> None:
+    ran = _redeemed(lambda: _later(verdict="deny"), "2031-01-01T00:00:00.000Z")
+    assert ran.code == "policy.denied"
+    assert _decided(ran)[-1] == ("refund", "deny", "later")
+    assert "refund" not in ran.runner.called()
+
+
+def test_an_answer_lifts_its_gate_only() -> None:
+    def policy() -> RunPolicy:
+        return _later(verdict="escalate", gate="GATE_OPERATOR")
+
+    asked = _redeemed(policy, "2031-01-01T00:00:00.000Z")
+    assert (asked.code, _decided(asked)[-1][1]) == ("policy.escalated", "escalate")
+    assert payload_of(asked.sink.events[::-1], REQUEST)["gate"] == "GATE_OPERATOR"
+    done = _redeemed(policy, "2031-01-01T00:00:00.000Z", "2031-01-02T00:00:00.000Z")
+    assert done.outcome.status == "ok"
+    assert [verdict for step, verdict, _ in _decided(done) if step == "refund"] == [
+        "allow_with_gate",
+        "escalate",
+        "allow",
+    ]
 
 
 def test_an_escalated_call_asks_a_person() -> None:

@@ -1,0 +1,89 @@
+"""The second decision about a call that a person approved, and every cut of its log
+(docs/reference/execution.md#approvals)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project
+
+DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
+UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7", "--json")
+ANSWER = ("--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance", "--json")
+ORDER = [
+    ("policy.decided", "allow_with_gate"),
+    ("approval.requested", None),
+    ("approval.granted", None),
+    ("policy.decided", "allow"),
+    ("step.started", None),
+    ("step.completed", None),
+]
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    shutil.copytree(
+        DESK, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".cogcli")
+    )
+    return project
+
+
+def _log(desk: Project) -> Path:
+    return next(desk.root.rglob("events.jsonl"))
+
+
+def _events(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def _of_refund(log: Path) -> list[dict[str, Any]]:
+    return [event for event in _events(log) if event.get("step_id") == "refund"]
+
+
+def _words(log: Path) -> list[tuple[str, str | None]]:
+    return [
+        (e["event_type"], e["payload"].get("verdict") if e["event_type"] == "policy.decided" else None)
+        for e in _of_refund(log)
+    ]
+
+
+def _paused(desk: Project) -> Path:
+    desk.run("run", "support.refund", "-p", "order_id=ord_881", *UNDER).assert_exit(5)
+    return _log(desk)
+
+
+def test_a_redeemed_call_is_judged_again_because_of_the_answer(desk: Project) -> None:
+    log = _paused(desk)
+    desk.run("resume", "@last", *ANSWER).assert_ok()
+    assert _words(log) == ORDER
+    first, _, answer, second, started, _ = _of_refund(log)
+    assert (second["caused_by"], first.get("caused_by")) == (answer["id"], None)
+    assert (second["payload"]["gate"], second["payload"]["reason"]) == ("GATE_FINANCE_APPROVAL", "approved")
+    decision = started["payload"]["decision"]
+    assert (decision["verdict"], decision["event"]) == ("allow", second["id"])
+    desk.run("replay", "@last").assert_ok()
+    desk.run("verify", "@last").assert_ok()
+
+
+def test_a_log_cut_anywhere_after_its_answer_ends_the_same(desk: Project) -> None:
+    log = _paused(desk)
+    paused = log.read_bytes().count(b"\n")
+    desk.run("resume", "@last", *ANSWER).assert_ok()
+    lines = log.read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["event_type"] for line in lines]
+    ends = kinds.index("step.started", paused)
+    refunds = desk.root / "refunds.jsonl"
+    for cut in range(kinds.index("approval.granted") + 1, ends + 1):
+        for file in log.parent.iterdir():
+            if file.name in ("summary.json", "manifest.json", "state.json", "learn.jsonl"):
+                file.unlink()
+        log.write_bytes(b"".join(lines[:cut]))
+        refunds.unlink(missing_ok=True)
+        desk.run("resume", "@last", "--json").assert_ok()
+        assert _words(log) == ORDER, f"cut after {kinds[cut - 1]}"
+        desk.run("replay", "@last").assert_ok()
+        desk.run("verify", "@last").assert_ok()
