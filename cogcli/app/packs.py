@@ -1,4 +1,4 @@
-"""Packs from the command line: found by reference or file, checked, and their policy tried out
+"""Packs from the command line: found by reference, pin or file, checked, and their policy tried out
 (docs/reference/pack.md#check)."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.app.settings.pins import active_environment, active_pins, untrusted_pin
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.problems import ProblemsFound, suggestion
@@ -29,36 +30,81 @@ class FoundPack(NamedTuple):
 
 def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
     """The problems of a pack, by reference or file. Raises as `find_pack`, but for a pack with errors."""
-    return check_registry(settings, [_file_of(settings, name)])
+    return check_registry(settings, [_locate(settings, name).path])
+
+
+def resolve_pack(settings: Settings, name: str) -> str:
+    """The reference that a name of a pack stands for: itself, or of a bare id its pin. Raises EnvironmentRefusal
+    `pack.unpinned`, `pack.unknown`; `pack.mismatch` where layers hold several packs of it and no hash says which."""
+    return _locate(settings, name).reference
 
 
 def find_pack(settings: Settings, name: str) -> FoundPack:
-    """A pack by `id@version`, perhaps with its hash, or by its file. Raises EnvironmentRefusal `pack.unknown`,
-    `pack.mismatch`; ProblemsFound for one with errors."""
-    file = _file_of(settings, name)
-    catalog = open_registry(settings).files([file])
+    """A pack by reference, bare id or file. Raises as `resolve_pack`, `pack.mismatch` where it has another hash than
+    was named; ProblemsFound for one with errors."""
+    located = _locate(settings, name)
+    catalog = open_registry(settings).files([located.path])
     pack = next((each for each in catalog.packs.values() if each.file in (catalog.only or ())), None)
     if pack is None:
         raise ProblemsFound(list(catalog.problems))
-    wanted = name.partition("#")[2]
+    wanted = located.reference.partition("#")[2]
     if wanted and wanted != pack.hash:
         text = f"pack `{pack.pack_id}@{pack.version}` is {pack.hash}, not {wanted}"
         raise EnvironmentRefusal("pack.mismatch", text, hint="restore it, or name the pack that you mean")
-    return FoundPack(pack, file, catalog)
+    return FoundPack(pack, located.path, catalog)
 
 
-def _file_of(settings: Settings, name: str) -> str:
+class _LocatedPack(NamedTuple):
+    reference: str
+    path: str
+
+
+def _locate(settings: Settings, name: str) -> _LocatedPack:
+    """The reference that a name stands for, and the file; of a file the reference is empty."""
     if name.endswith((".yaml", ".yml")):
         if not os.path.lexists(name):
             raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
-        return name
-    registry, id = open_registry(settings), name.partition("#")[0]
+        return _LocatedPack("", name)
+    reference = name if "@" in name else _pinned(settings, name)
+    id, _, wanted = reference.partition("#")
+    registry = open_registry(settings)
     paths = registry.paths("pack", id)
     if not paths:
-        known = registry.ids("pack")
+        hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
+        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+    if len(paths) == 1:
+        return _LocatedPack(reference, paths[0])
+    hashes = registry.packs(id)
+    holding = [path for path, each in hashes.items() if each == wanted] if wanted else paths
+    if not wanted and len(set(hashes.values())) > 1:
+        named = " or ".join(f"{id}#{each}" for each in dict.fromkeys(hashes.values()) if each)
+        text = f"layers hold several packs `{id}`: {', '.join(map(settings.display_path, hashes))}"
+        raise EnvironmentRefusal("pack.mismatch", text, hint=f"name the one that you mean: {named}")
+    return _LocatedPack(reference, (holding or paths)[-1])
+
+
+def _pinned(settings: Settings, id: str) -> str:
+    """The reference that a bare id is pinned to. There is no newest one. Raises EnvironmentRefusal."""
+    for problem in settings.problems:
+        raise problem
+    pin = active_pins(settings).get(id)
+    if pin is not None:
+        return pin.reference
+    known = open_registry(settings).ids("pack")
+    versions = [each for each in known if each.startswith(f"{id}@")]
+    if not versions:
         hint = suggestion(id, known) or "packs lie in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
-    return paths[-1]
+    environment = active_environment(settings.environ)
+    flag = f" --env {environment}" if environment else ""
+    where = f" in the environment `{environment}`" if environment else ""
+    next = [f"cogcli pack pin {versions[-1]}{flag}"]
+    hint = f"name a version: {', '.join(versions)}"
+    if untrusted_pin(settings, id):
+        next, hint = ["cogcli config trust"], "pins of a project count once it is trusted"
+    raise EnvironmentRefusal(
+        "pack.unpinned", f"no version of `{id}` is pinned{where}", hint=hint, next=tuple(next)
+    )
 
 
 def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any]) -> Verdict:

@@ -49,6 +49,8 @@ def config_schema() -> dict[str, Any]:
 def _key(key: ConfigKey) -> dict[str, Any]:
     if key.kind == "paths":
         return {"type": "array", "items": {"type": "string", "minLength": 1}}
+    if key.kind == "pins":
+        return _pins()
     schema: dict[str, Any] = {"type": _TYPES[key.kind]}
     if key.choices:
         schema["enum"] = list(key.choices)
@@ -56,6 +58,16 @@ def _key(key: ConfigKey) -> dict[str, Any]:
         schema["minimum" if key.kind == "integer" else "exclusiveMinimum"] = key.least
         schema["maximum"] = key.most
     return schema
+
+
+def _pins() -> dict[str, Any]:
+    """The schema of the pins of packs: a table of versions, and one for each environment."""
+    table = {
+        "type": "object",
+        "additionalProperties": {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"},
+    }
+    named = {"type": "object", "additionalProperties": table}
+    return {"type": "object", "properties": {"pins": table, "env": named}, "additionalProperties": False}
 
 
 def envelope_schema() -> dict[str, Any]:

@@ -67,7 +67,7 @@ class RunFlags(Flags):
         SAFETY,
         completes="capabilities",
     )
-    pack: str | None = text("--pack", "ID@VERSION", "govern its calls by a pack", SAFETY, completes="packs")
+    pack: str | None = text("--pack", "ID[@VERSION]", "govern its calls by a pack", SAFETY, completes="packs")
     intent: str | None = text("--intent", "ID", "what it is for, of the pack's intents", SAFETY)
     user: str | None = text("--user", "ID", "whose request it is, for the pack's rules", SAFETY)
     safety_mode: str | None = choice("--safety-mode", "MODE", MODES, "the highest mode of a call", SAFETY)

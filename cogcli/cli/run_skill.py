@@ -85,12 +85,14 @@ def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliE
         "seed": flags.seed or 0,
         "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
         "durability": settings.value("durability"),
-        "policy": _policy_request(flags, problems),
+        "policy": _policy_request(context, flags, problems),
     }
 
 
-def _policy_request(flags: RunFlags, problems: list[CogcliError]) -> PolicyRequest | None:
-    """What the flags say of the policy of a run; None where they say nothing."""
+def _policy_request(
+    context: CommandContext, flags: RunFlags, problems: list[CogcliError]
+) -> PolicyRequest | None:
+    """What the flags say of the policy of a run; None where they say nothing. Raises as `resolve_pack`."""
     budget = {}
     for key, value in parse_pairs(flags.budget, "--budget", "k=N", problems).items():
         if value.isascii() and value.isdigit() and len(value) < 16:
@@ -114,6 +116,10 @@ def _policy_request(flags: RunFlags, problems: list[CogcliError]) -> PolicyReque
     if refusal:
         problems.append(refusal)
         return None
+    if request.pack:
+        from cogcli.app.packs import resolve_pack  # most runs have no pack
+
+        request = request._replace(pack=resolve_pack(context.settings, request.pack))
     return request if any(request) else None
 
 

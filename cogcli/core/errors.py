@@ -339,8 +339,8 @@ FAILURES: tuple[FailureRow, ...] = (
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
-        " service.leftover trust.size resume.untrusted pack.unknown pack.mismatch memory.damaged memory.busy"
-        " memory.consent memory.unknown snapshot.mismatch",
+        " service.leftover trust.size resume.untrusted pack.unknown pack.mismatch pack.unpinned"
+        " memory.damaged memory.busy memory.consent memory.unknown snapshot.mismatch",
         ENVIRONMENT,
     ),
 )

@@ -66,14 +66,14 @@ def _host_of(catalog: Catalog, service: Service) -> str:
 
 
 def _pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
-    pack = catalog.packs.get(request.pack_id)
+    id, _, wanted = request.pack.partition("#")
+    pack = catalog.packs.get(id)
     if pack is None:
         known = catalog.known("pack") if catalog.known else list(catalog.packs)
-        hint = suggestion(request.pack_id, known) or "packs lie in packs/ID/VERSION.yaml"
-        raise EnvironmentRefusal("pack.unknown", f"no pack `{request.pack_id}`", hint=hint)
-    wanted = request.pack.partition("#")[2]
+        hint = suggestion(id, known) or "packs lie in packs/ID/VERSION.yaml"
+        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     if wanted and wanted != pack.hash:
-        text = f"pack `{request.pack_id}` is {pack.hash}, not {wanted}"
+        text = f"pack `{id}` is {pack.hash}, not {wanted}"
         raise EnvironmentRefusal("pack.mismatch", text, hint="restore it, or name the pack that you mean")
     return pack
 

@@ -18,8 +18,8 @@ class PolicyRequest(NamedTuple):
 
     @property
     def pack_id(self) -> str:
-        """The reference without a hash."""
-        return self.pack.partition("#")[0]
+        """The reference as the registry finds it: with its hash, as layers may hold several packs of one version."""
+        return self.pack
 
     @classmethod
     def recorded(cls, started: Mapping[str, Any]) -> PolicyRequest | None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cogcli.core.canonical import digest_of
@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 
 
 class CatalogBuilder:
-    """Builds a catalog. `given` are files outside all layers; they count as the last layer."""
+    """Builds a catalog. `given` are files outside all layers; they count as the last layer. `named` are the paths of
+    packs that are in force whatever layer they are in."""
 
     def __init__(
-        self, layouts: Sequence[Layout], reader: SpecReader, *, given: Sequence[FoundFile] = ()
+        self,
+        layouts: Sequence[Layout],
+        reader: SpecReader,
+        *,
+        given: Sequence[FoundFile] = (),
+        named: Collection[str] = (),
     ) -> None:
         # Its mappings grow; what is made of them at the end is put in by `catalog`.
         self.specs = Catalog(
@@ -45,6 +51,7 @@ class CatalogBuilder:
         self._layouts = layouts
         self._reader = reader
         self._given = given
+        self._named = named
         self._shadows: list[Shadow] = []
         self._host = HostFiles(self.canonical)
         self._own: dict[str, SpecFile | None] = {}
@@ -118,16 +125,27 @@ class CatalogBuilder:
                 self.specs.skills[id] = skill_from(loaded.raw, loaded.file)
         return self.specs.skills.get(id)
 
-    def add_pack(self, id: str) -> Pack | None:
-        """The pack of an `id@version`, None without a usable file."""
+    def add_pack(self, reference: str) -> Pack | None:
+        """The pack of an `id@version`, with `#` and a hash the one of any layer that has it; None without a usable
+        file."""
+        id, _, wanted = reference.partition("#")
         if id not in self.specs.packs:
-            loaded = self._settle("pack", id, self._find("pack", id))
+            loaded = self._settle("pack", id, self._packs_in_force(id, wanted))
             if loaded and loaded.raw:
                 from cogcli.specs.pack import pack_from
 
                 self.specs.raw[f"pack:{id}"] = loaded.raw
                 self.specs.packs[id] = pack_from(loaded.raw, loaded.file)
         return self.specs.packs.get(id)
+
+    def _packs_in_force(self, id: str, wanted: str) -> list[FoundFile]:
+        """The files of a pack; only those that were named, or have the hash, where there are any."""
+        found = self._find("pack", id)
+        if named := [place for place in found if place.path in self._named]:
+            return named
+        if not wanted or len(found) == 1:
+            return found
+        return [place for place in found if digest_of(self._reader.load(place).raw) == wanted] or found
 
     def add_service(self, id: str) -> Service | None:
         """The service of an id, None without a usable file."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.core.problems import Problem, sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
@@ -37,7 +38,7 @@ class Registry:
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
         """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
-        their bindings and services; and the pack of an `id@version`.
+        their bindings and services; and the pack of an `id@version`, with its hash where layers hold several.
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
@@ -101,7 +102,7 @@ class Registry:
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
         wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader)
-        builder = CatalogBuilder(layouts, reader, given=outside)
+        builder = CatalogBuilder(layouts, reader, given=outside, named=wanted)
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
@@ -117,6 +118,13 @@ class Registry:
     def paths(self, kind: str, id: str) -> list[str]:
         """The files of one skill, capability, service or pack, in layer order."""
         return [place.path for layer in self.layers for place in layout_of(layer).find(kind, id)]
+
+    def packs(self, id: str) -> dict[str, str]:
+        """By path the hash of each file of an `id@version`, in layer order; empty for one with errors."""
+        reader = self._reader()
+        places = [place for layer in self.layers for place in layout_of(layer).find("pack", id)]
+        raws = {place.path: reader.load(place).raw for place in places}
+        return {path: digest_of(raw) if raw else "" for path, raw in raws.items()}
 
     def bound(self, binding_id: str) -> str | None:
         """The capability of a binding in any layer, None if no readable file has its id."""

@@ -42,6 +42,7 @@ KEY_LINES: dict[str, str] = {
     "durability": 'durability = "none"',
     "use_env_proxy": "use_env_proxy = false",
     "progress": 'progress = "json"',
+    "packs": 'packs = {pins = {canary = "1.0.0"}, env = {prod = {canary = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml` with the most that a project may say: a new key needs a line of its own."""
 
@@ -319,7 +320,8 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "bindings search": [("bindings", "search", "canary")],
         "bindings explain": [("bindings", "explain", CAPABILITY)],
         "pack check": [("pack", "check", "canary@1.0.0"), ("pack", "check", "packs/canary/1.0.0.yaml")],
-        "pack hash": [("pack", "hash", "canary@1.0.0")],
+        "pack hash": [("pack", "hash", "canary@1.0.0"), ("pack", "hash", "canary")],
+        "pack pin": [("pack", "pin", "canary@1.0.0"), ("pack", "pin", "canary", "--remove")],
         "policy test": [("policy", "test", "canary@1.0.0")],
         "policy eval": [
             ("policy", "eval", "canary@1.0.0", "--capability", CAPABILITY, "--data", "in.json"),

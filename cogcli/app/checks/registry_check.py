@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from cogcli.app.checks.packs import pack_problems
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
@@ -71,8 +72,6 @@ def check_registry(
     catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
     found = check(catalog, options=selection_options(settings))
     if catalog.packs:
-        from cogcli.app.checks.packs import pack_problems
-
         found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
     kinds = Counter(files.values())

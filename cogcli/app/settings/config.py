@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("sandbox", "standard", "elevated", "privileged")
 PROJECT_FILE = "cogcli.toml"
+PINS = "packs"
 _LIMIT = 256 * 1024
 _LONGEST = 60
 _LONG_NUMBER = r"[0-9_]{1000}"
@@ -48,7 +49,11 @@ class ConfigKey:
         if self.kind in ("integer", "number"):
             word = "a whole number from" if self.kind == "integer" else "a number above"
             return f"{word} {self.least:,} to {self.most:,}"
-        return {"boolean": "true or false", "paths": "a list of directories"}[self.kind]
+        return {
+            "boolean": "true or false",
+            "paths": "a list of directories",
+            "pins": 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."',
+        }[self.kind]
 
 
 KEYS: dict[str, ConfigKey] = {
@@ -62,6 +67,7 @@ KEYS: dict[str, ConfigKey] = {
     "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
     "use_env_proxy": ConfigKey("boolean", False),
     "progress": ConfigKey("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
+    PINS: ConfigKey("pins", {}),
 }
 
 
@@ -149,6 +155,8 @@ def convert(key: ConfigKey, value: Any) -> Any:
         return value if isinstance(value, bool) else None
     if key.kind == "choice":
         return value if isinstance(value, str) and value in key.choices else None
+    if key.kind == "pins":
+        return value if _are_pins(value) else None
     if key.kind == "paths":
         fits = isinstance(value, list) and all(
             isinstance(path, str) and path and "\0" not in path for path in value
@@ -157,6 +165,28 @@ def convert(key: ConfigKey, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if key.kind == "integer" else (int, float)):
         return None
     return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
+
+
+def _are_pins(value: Any) -> bool:
+    """Whether a value is tables of pins: `pins`, and `env` by name (docs/reference/pack.md#pins)."""
+    if not isinstance(value, dict) or not value.keys() <= {"pins", "env"}:
+        return False
+    named = value.get("env", {})
+    return isinstance(named, dict) and all(map(_is_table, [value.get("pins", {}), *named.values()]))
+
+
+def _is_table(table: Any) -> bool:
+    return isinstance(table, dict) and all(map(_is_version, table.values()))
+
+
+def _is_version(text: Any) -> bool:
+    """Whether a text may be a version with three numbers, perhaps with a hash. No pattern: every command reads this."""
+    if not isinstance(text, str):
+        return False
+    number, mark, digest = text.partition("#")
+    parts = number.partition("+")[0].partition("-")[0].split(".")
+    named = not mark or (digest.startswith("sha256:") and len(digest) == 71)
+    return named and len(parts) == 3 and all(part.isdigit() for part in parts)
 
 
 def from_text(key: ConfigKey, text: str) -> Any:

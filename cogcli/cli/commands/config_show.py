@@ -6,7 +6,8 @@ import os
 from typing import Annotated, Any
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.config import KEYS
+from cogcli.app.settings.config import KEYS, PINS
+from cogcli.app.settings.pins import active_pins
 from cogcli.app.settings.trust import VARIABLE, store_path
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import plain
@@ -56,7 +57,10 @@ def show(
 
 
 def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
-    rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS}
+    rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS if name != PINS}
+    pins = active_pins(settings)
+    origins = ", ".join(dict.fromkeys(pin.origin for pin in pins.values()))
+    rows[PINS] = ({id: pin.reference.partition("@")[2] for id, pin in pins.items()}, origins or "default")
     runs_dir, origin = settings.runs_dir_with_origin()
     rows["runs_dir"] = (settings.display_path(runs_dir), origin)
     rows["project"] = (settings.project, "found upwards" if settings.project else "none")
@@ -111,4 +115,4 @@ def _changes(context: CommandContext) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return "none" if value in (None, [], ()) else plain(value)
+    return "none" if value in (None, [], (), {}) else plain(value)

@@ -30,7 +30,7 @@ def compile(
     request: Annotated[str | None, argument("[REQUEST.json]")] = None,
     *,
     message: Annotated[str | None, text("--message", "TEXT", "the request, without a file")] = None,
-    pack: Annotated[str | None, text("--pack", "ID@VERSION|FILE", "the pack", completes="packs")] = None,
+    pack: Annotated[str | None, text("--pack", "ID[@VERSION]|FILE", "the pack", completes="packs")] = None,
 ) -> int:
     """Compile the context of a request: no model is asked, no episode is written. 4 where the request is refused, 1
     where policy or tools find no room."""

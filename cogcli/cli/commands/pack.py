@@ -1,20 +1,21 @@
-"""`pack check`, `pack hash`: is a pack right as a whole, and which one is it? (docs/reference/pack.md#check)."""
+"""`pack check`, `pack hash`, `pack pin`: is a pack right as a whole, which one is it, and which one does a bare id
+stand for? (docs/reference/pack.md#check)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.packs import check_pack_file, find_pack
-from cogcli.cli.code_frame import Sources
+from cogcli.app.pack_pins import Promotion, promote, unpin
+from cogcli.app.packs import check_pack_file, find_pack, resolve_pack
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, command
-from cogcli.cli.render_error import problem_lines
-from cogcli.core.errors import NO, OK
+from cogcli.cli.options import argument, command, switch, text, wrong_value
+from cogcli.cli.pack_reports import report_problems, report_tests
+from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible
-from cogcli.report.check_report import problems_summary
-from cogcli.report.styled_text import StyledLine
+from cogcli.governance.pack_check import run_tests
 
-PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
+PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
+"""A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
 
 
 @command(
@@ -27,17 +28,7 @@ PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
 )
 def check(context: CommandContext, pack: PackName) -> int:
     """Check a pack as a whole."""
-    checked = check_pack_file(context.settings, pack)
-    context.own["problems"] = [problem.to_payload() for problem in checked.problems]
-    sources, width = Sources(context.base, {}), context.screen.out.width
-    lines: list[StyledLine] = []
-    for problem in checked.problems:
-        lines += [*problem_lines(problem, width=width, as_error=False, sources=sources), [("", "")]]
-    context.answer([*lines, [(problems_summary(checked.problems), "")]])
-    if checked.errors:
-        first = next(problem for problem in checked.problems if problem.severity == "E")
-        context.fail(first.to_payload())
-    return NO if checked.errors else OK
+    return report_problems(context, check_pack_file(context.settings, pack))
 
 
 @command(
@@ -53,4 +44,56 @@ def hash_of(context: CommandContext, pack: PackName) -> int:
     found = find_pack(context.settings, pack).pack
     context.own["pack"] = {"pack_id": found.pack_id, "pack_version": found.version, "hash": found.hash}
     context.answer(visible(found.ref) + "\n")
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli pack pin support-desk@4.0.0", "this version from now on"),
+        ("cogcli pack pin support-desk --env prod", "what is pinned here, in production, too"),
+        ("cogcli pack pin support-desk --remove", "none any more"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def pin(
+    context: CommandContext,
+    pack: Annotated[str, argument("ID[@VERSION]", "packs")],
+    *,
+    env: Annotated[str | None, text("--env", "NAME", "where COGCLI_ENV is NAME", default="none")] = None,
+    remove: Annotated[bool, switch("--remove", help="take the pin of an id away")] = False,
+) -> int:
+    """Pin a pack in the project's `cogcli.toml`, with its hash, if `pack check` and `policy test` pass."""
+    if remove:
+        if "@" in pack:
+            raise wrong_value(
+                f"`--remove` takes an id, found `{pack}`",
+                f"cogcli pack pin {pack.partition('@')[0]} --remove",
+            )
+        return _report(context, unpin(context.settings, pack, env))
+    if pack.endswith((".yaml", ".yml")):
+        raise wrong_value(f"a pin is by reference, found `{pack}`", "cogcli pack pin ID@VERSION")
+    reference = resolve_pack(context.settings, pack)
+    checked = check_pack_file(context.settings, reference)
+    if checked.errors:
+        return report_problems(context, checked)
+    found = find_pack(context.settings, reference).pack
+    tests = run_tests(found.policy.rules)
+    if not all(test.passed for test in tests):
+        return report_tests(context, tests)
+    return _report(context, promote(context.settings, found, env))
+
+
+def _report(context: CommandContext, done: Promotion) -> int:
+    """Tell what was written, and the command that undoes it."""
+    context.own["pin"] = done._asdict()
+    context.answer(visible(done.reference or done.file) + "\n")
+    where = f" where COGCLI_ENV is {done.environment}" if done.environment else ""
+    if not done.written:
+        word = "was pinned already" if done.reference else "was not pinned"
+        context.note(visible(f"`{done.pack_id}` {word}{where}"))
+        return OK
+    before = f", before {done.before}" if done.before else ""
+    word = f"stands for {done.reference}" if done.reference else "is not pinned any more"
+    context.note(visible(f"{done.file}: `{done.pack_id}` {word}{where}{before}"))
+    context.note(visible(f"undo: {done.undo}{context.again}"))
     return OK

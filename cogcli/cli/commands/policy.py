@@ -9,12 +9,12 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
 from cogcli.cli.options import argument, command, text
-from cogcli.core.errors import NO, OK, PENDING, VETOED, UsageError
-from cogcli.core.terminal_text import visible
+from cogcli.cli.pack_reports import report_tests
+from cogcli.core.errors import OK, PENDING, VETOED, UsageError
 from cogcli.governance.pack_check import run_tests
-from cogcli.report.humanize import count_of
 
-PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
+PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
+"""A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
 
 
 @command(
@@ -27,22 +27,7 @@ PackName = Annotated[str, argument("ID@VERSION|FILE", "packs")]
 )
 def test(context: CommandContext, pack: PackName) -> int:
     """Run the tests beside the rules; each enforced rule needs a match and a no_match."""
-    tests = run_tests(find_pack(context.settings, pack).pack.policy.rules)
-    failed = [each for each in tests if not each.passed]
-    context.own["tests"] = [{**each._asdict(), "passed": each.passed} for each in tests]
-    lines = []
-    for each in tests:
-        why = (
-            "" if each.passed else f", expected {each.expected}{f': {each.message}' if each.message else ''}"
-        )
-        lines.append(f"{'✓' if each.passed else '✗'} {each.rule_id} {each.number or '-'}  {each.found}{why}")
-    context.answer("".join(f"{visible(line)}\n" for line in lines))
-    context.note(f"{count_of(len(tests), 'test')}, {len(failed)} failed")
-    if failed:
-        first = failed[0]
-        message = f"rule `{first.rule_id}`: found {first.found}, expected {first.expected}"
-        context.fail({"code": "policy.test", "message": message}, hint="correct the rule, or its test")
-    return NO if failed else OK
+    return report_tests(context, run_tests(find_pack(context.settings, pack).pack.policy.rules))
 
 
 @command(

@@ -1,0 +1,120 @@
+"""Pins: which version of a pack a bare id stands for, by environment (docs/reference/pack.md#pins)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
+from cogcli.app.settings.pin_file import PinRefused, with_pin
+from cogcli.core import system_text
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+
+VARIABLE: Final = "COGCLI_ENV"
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LIMIT: Final = 256 * 1024
+
+
+class Pin(NamedTuple):
+    """What a bare id stands for, and the file that says so with its line."""
+
+    reference: str
+    """`id@version`, perhaps with `#sha256:...`."""
+    origin: str
+
+
+class WrittenPin(NamedTuple):
+    """A change of a pin: the file, the reference there before, and whether the file had to be written."""
+
+    file: str
+    before: str | None
+    written: bool
+
+
+def environment_named(name: str, where: str) -> str:
+    """The name of an environment. Raises UsageError for what is none."""
+    if not _NAME.fullmatch(name):
+        expected = "up to 64 letters, digits, `-` and `_`"
+        raise UsageError("usage.value", f"{where}: found `{name[:60]}`, expected {expected}")
+    return name
+
+
+def active_environment(environ: Mapping[str, str]) -> str:
+    """The environment whose pins count, empty for the default ones. Raises UsageError."""
+    name = system_text.variable(environ, VARIABLE)
+    return environment_named(name, VARIABLE) if name else ""
+
+
+def active_pins(settings: Settings) -> dict[str, Pin]:
+    """The pins of the active environment by id, a trusted project's before the user's. Raises UsageError."""
+    found: dict[str, Pin] = {}
+    environment = active_environment(settings.environ)
+    for file in reversed(settings.files):
+        if PINS in file.values and (settings.trust or not file.project):
+            origin = f"{file.shown}:{file.lines[PINS]}"
+            found |= {id: Pin(each, origin) for id, each in _pins_in(file, environment).items()}
+    return found
+
+
+def untrusted_pin(settings: Settings, id: str) -> bool:
+    """Whether the project pins a pack, and is not trusted, so that it counts for nothing."""
+    if settings.trust:
+        return False
+    environment = active_environment(settings.environ)
+    return any(file.project and id in _pins_in(file, environment) for file in settings.files)
+
+
+def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
+    """The references that a file pins in an environment, by id."""
+    packs = file.values.get(PINS) or {}
+    table = packs.get("env", {}).get(environment, {}) if environment else packs.get("pins", {})
+    return {id: f"{id}@{version}" for id, version in table.items()}
+
+
+def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> WrittenPin:
+    """Write a pin into the project's file, or take it away. Raises EnvironmentRefusal `project.none`, `env.disk`, and
+    `config.key` where the file holds its pins in a form that is not edited."""
+    if settings.project is None:
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project here to pin a pack for",
+            expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
+            hint="start in a project with -C DIR",
+        )
+    path = os.path.join(settings.project, PROJECT_FILE)
+    shown = settings.display_path(path)
+    try:
+        with Alone(settings.project):
+            text, mode = _read(path, shown)
+            own = ConfigFile(path, shown, project=True)
+            for problem in own.problems:
+                raise problem
+            changed = with_pin(text, environment, id, version)
+            if changed != text:
+                write_atomic(path, changed.encode(), mode=mode)
+    except PinRefused as error:
+        table = f"[packs.env.{environment}]" if environment else "[packs.pins]"
+        hint = f"write `{id}` into {table} yourself, as a line of its own"
+        message = "holds its pins in a form that is not edited here"
+        raise EnvironmentRefusal("config.key", message, file=shown, hint=hint) from error
+    except OSError as error:
+        raise EnvironmentRefusal(
+            "env.disk", f"{shown} cannot be written: {error.strerror}", hint="make the directory writable"
+        ) from error
+    return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
+
+
+def _read(path: str, shown: str) -> tuple[str, int]:
+    """The text of the file, with the mark that it may begin with, and its mode."""
+    try:
+        return read_regular(path, limit=_LIMIT).decode("utf-8"), os.stat(path).st_mode & 0o777
+    except FileRefused as refused:
+        if refused.reason == "missing":
+            return "", 0o644
+        raise EnvironmentRefusal("env.disk", f"{shown} {refused.message}") from refused
+    except UnicodeDecodeError as error:
+        raise PinRefused from error
