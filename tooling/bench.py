@@ -178,7 +178,9 @@ def bare_append_us(path: Path, count: int) -> float:
     return took / count * 1e6
 
 
-def run_us(runs: Path, count: int, shape: str) -> float:
+def run_us(
+    runs: Path, count: int, shape: str, policy: Any = None, clock_of: Callable[[], float] = time.perf_counter
+) -> float:
     """Microseconds a step of one run, from first event to last, sealing left out."""
     from cogcli.core.calls import Answer, Attempt, BindingChain, Member
     from cogcli.core.redact import Redactor
@@ -216,13 +218,13 @@ def run_us(runs: Path, count: int, shape: str) -> float:
     )
     engine = Engine(
         sink=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
-        capabilities={capability.id: capability}, skills={skill.id: skill},
+        capabilities={capability.id: capability}, skills={skill.id: skill}, policy=policy,
     )  # fmt: skip
     request = Request("bench", {"n": 1}, {}, 0, {}, {})
     plan = engine.plan_of(skill.id)
-    started = time.perf_counter()
+    started = clock_of()
     finished = execute(engine, plan, request, ids.run_id())
-    took = time.perf_counter() - started
+    took = clock_of() - started
     journal.close()
     if finished.outcome.status != "ok":
         raise SystemExit(f"the run ended {finished.outcome.status}: {finished.outcome.error}")
@@ -668,9 +670,134 @@ def write_events(count: int) -> None:
         journal.close()
 
 
+# -- context ----------------------------------------------------------------------------------------------------------
+
+
+def context(folder: Path) -> Iterator[Figure]:
+    """CPU time of compiling a context, and what a pack adds to each step of a run, of pairs run in turn."""
+    from cogcli.context.compiler import compile_context
+
+    given = large_input()
+    compile_context(given)
+    took = statistics.median(cpu_seconds(lambda: compile_context(given)) for _ in range(11))
+    yield Figure("compile, 10,000 edges and 1,000 memories", took * 1e3, "ms", 100)
+    names = iter(range(1_000_000))
+    for count, goal in ((0, None), (100, 60.0), (10_000, 80.0)):
+        pack = bench_pack(count)
+        policy = cpu_seconds(lambda pack=pack: policy_for(pack))  # type: ignore[misc]
+        with_pack, without = in_turn(
+            lambda pack=pack: step_us(folder / f"run-{next(names)}", pack),  # type: ignore[misc]
+            lambda: step_us(folder / f"run-{next(names)}", None),
+            rounds=9,
+        )
+        ratio = with_pack / without
+        note = (
+            f"{with_pack:.1f} beside {without:.1f} us, {ratio:.2f} x; its policy, once: {policy * 1e3:.1f} ms"
+        )
+        yield Figure(f"a pack of {count:,} rules, added to a step", with_pack - without, "us", goal, note)
+
+
+def cpu_seconds(run: Callable[[], Any]) -> float:
+    """CPU time of this process during a function, in seconds."""
+    started = time.process_time()
+    run()
+    return time.process_time() - started
+
+
+def step_us(runs: Path, pack: Any) -> float:
+    """Microseconds of CPU time a step of a run of 1,000 steps, under a pack or none."""
+    policy = policy_for(pack) if pack else None
+    return run_us(runs, 1000, "linear", policy, time.process_time)
+
+
+def policy_for(pack: Any) -> Any:
+    """The policy of a run under a pack, as `run --pack` makes it."""
+    from cogcli.governance.budgets import Budgets
+    from cogcli.governance.policy import Policy
+    from cogcli.governance.run_policy import Requester, RunPolicy
+
+    rules = Policy.of(pack)
+    slots = {"order": "order:o1"}
+    asked = Requester("bench", "somebody", role="clerk")
+    return RunPolicy(pack, rules, Budgets({"tool_calls.per_workflow": 10**6}), asked, safety_mode="destructive",
+                     slots=slots)  # fmt: skip
+
+
+def bench_pack(rules: int) -> Any:
+    """A pack of so many rules, ten of them for the capability that is called, each reading an argument and a fact."""
+    from cogcli.specs.pack import pack_from
+
+    def rule(number: int) -> dict[str, Any]:
+        called = number % max(1, rules // 10) == 0
+        capability = "bench.number.same" if called else f"bench.other.n{number}"
+        condition = {"and": [{">": [{"var": "args.n"}, 100 + number]}, {"==": [{"var": "order.id"}, "o2"]}]}
+        return {"rule_id": f"r{number}", "mode": "enforce", "applies_to": {"capabilities": [capability]},
+                "if": condition, "then": {"verdict": "deny"}}  # fmt: skip
+
+    return pack_from(
+        {
+            "contract_meta": {"contract_version": "1.0", "issuer": "example.org"},
+            "pack_meta": {"pack_id": "bench", "pack_version": "1.0.0"},
+            "policy_layer": {
+                "permissions": [{"role": "clerk", "allow": ["bench.number.same"]}],
+                "rules": [rule(number) for number in range(rules)],
+            },
+            "tooling_layer": {"capabilities": {"bench.number.same": {"facts": {"order.n": "output.n"}}}},
+            "decision_layer": {"intents": [{"id": "bench", "capabilities": ["bench.number.same"]}]},
+        }
+    )
+
+
+def large_input() -> Any:
+    """The input of a compilation: the refund of the documentation's support desk over a large graph and memory."""
+    from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+    from cogcli.governance.policy import Policy
+    from cogcli.specs.capability import capability_from
+    from cogcli.specs.pack import pack_from
+    from cogcli.specs.shapes import check_file
+    from cogcli.yaml import reader
+
+    desk = ROOT / "docs/examples/support-desk"
+
+    def raw(kind: str, path: Path) -> dict[str, Any]:
+        parsed = reader.parse(path.read_bytes(), file=path.name)
+        return dict(check_file(kind, parsed.value or {}, parsed.places, path.name, {}).raw or {})
+
+    pack = pack_from(raw("pack", desk / "packs/support-desk/4.0.0.yaml"))
+    files = sorted((desk / "capabilities").glob("*.yaml"))
+    capabilities = {each.id: each for each in (capability_from(raw("capability", file)) for file in files)}
+    now, user = "2026-05-04T09:30:00Z", User("cust_7", consent=("preference",))
+    run = RunContext("run_1", "trace_1", pack.tenant, "destructive", pack.tone.role, pack.tone.voice, now=now)
+    common: dict[str, Any] = {"observed_at": now, "trust": "verified", "tenant_id": pack.tenant}
+    edges = [
+        Edge("order:ord_881", name, f"crm/{name}", value=value, **common)
+        for name, value in (("age_days", 12), ("total", 20))
+    ]
+    edges += [
+        Edge(
+            f"order:ord_{880 + n // 100}",
+            f"note{n % 100}",
+            f"crm/{n}",
+            object=f"order:ord_{881 + n % 90}",
+            **common,
+        )
+        for n in range(10_000 - len(edges))
+    ]
+    memories = [
+        PromotedMemory(f"mem_{n:04}", "durable", "preference", "user:cust_7", f"likes{n}", "x" * 40, now,
+                       user_id="cust_7", tenant_id=pack.tenant, rank=float(n * 37 % 1000))
+        for n in range(1000)
+    ]  # fmt: skip
+    return CompileInput(
+        pack, Policy.of(pack), AgentRequest("Refund order ord_881", user=user), run, capabilities,
+        edges=tuple(edges), memories=tuple(memories), limits={"tokens.context": 6000.0},
+    )  # fmt: skip
+
+
 BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "startup": startup,
     "steps": steps,
+    "context": context,
     "fanout": fanout,
     "validate": validate,
     "events": events,

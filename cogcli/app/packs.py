@@ -127,4 +127,4 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any])
         named_user=given["user"].get("id", "default") != "default",
     )
     rules = Policy.of(pack)
-    return rules.decide(text_of(given["request"].get("intent")), call, data)
+    return rules.decide(text_of(given["request"].get("intent")), call, dict(data))

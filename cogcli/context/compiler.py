@@ -183,8 +183,8 @@ STAGES: Final[dict[str, Stage]] = {
 def compile_context(given: CompileInput) -> CompiledContext:
     """The context of a request."""
     found = Compilation(given)
-    results = {name: _plain(stage(found)) for name, stage in STAGES.items()}
-    payload: dict[str, Any] = dict(results["manifests"])
+    results = {name: stage(found) for name, stage in STAGES.items()}
+    payload: dict[str, Any] = _plain(results["manifests"])
     hashes = {name: digest_of(result) for name, result in results.items()}
     payload["context_ledger"] = {
         "pack_ref": given.pack.ref,

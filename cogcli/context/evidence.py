@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.context.compiled import EvidenceGate
@@ -177,6 +178,7 @@ def _distinct(edges: list[Edge]) -> list[Edge]:
     return kept
 
 
+@lru_cache(maxsize=4096)
 def seconds_of(timestamp: str) -> float:
     """A time in seconds since 1970; raises ValueError for a text that is none."""
     return datetime.fromisoformat(timestamp).timestamp()

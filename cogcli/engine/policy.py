@@ -96,7 +96,7 @@ def learn_facts(record: StepRecord, capability: Capability, output: dict[str, An
 
 def _is_question(record: StepRecord) -> bool:
     path = StepPath(record.path)
-    return path.is_gate or path.in_probe
+    return path.in_call and (path.is_gate or path.in_probe)
 
 
 def _record_verdict(

@@ -30,10 +30,10 @@ class Evaluation:
         if self.left < 0:
             raise Broken("limit", f"more than {MAX_OPERATIONS} operations")
 
-    def look_up(self, scope: Any, path: str) -> Any:
+    def look_up(self, scope: Any, path: str, segments: list[str]) -> Any:
         """The value at a dotted path, MISSING where there is none or null; noted if it is one of the facts."""
         value = scope
-        for segment in path.split(".") if path else ():
+        for segment in segments:
             if isinstance(value, dict):
                 value = value.get(segment)
             elif isinstance(value, list) and segment.isascii() and segment.isdigit():
@@ -44,6 +44,11 @@ class Evaluation:
         if scope is self.data:
             self.reads[path] = value
         return MISSING if value is None else value
+
+
+def segments_of(path: str) -> list[str]:
+    """The segments of a dotted path; none of the empty one, which is all that is in scope."""
+    return path.split(".") if path else []
 
 
 Evaluate = Callable[[Evaluation, Any], Any]

@@ -11,6 +11,7 @@ from cogcli.core.canonical import canonical
 from cogcli.core.json_pointer import pointer_of
 from cogcli.governance.evaluation import (
     MAX_BYTES,
+    MAX_OPERATIONS,
     Broken,
     Evaluate,
     Evaluation,
@@ -62,20 +63,26 @@ class Rule(NamedTuple):
 
 def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
     """Whether a rule matches these facts; never raises."""
+    evaluation = Evaluation(data)
+    found = evaluate_in(rule, evaluation)
+    return found if isinstance(found, RuleError) else Matched(found, evaluation.reads)
+
+
+def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
+    """The same in an evaluation that other rules share: its reads are of all of them, its operations of this one."""
     if rule.faults:
         fault = rule.faults[0]
         return RuleError("invalid", pointer_of(fault.path), fault.message, {})
-    evaluation = Evaluation(data)
+    evaluation.left = MAX_OPERATIONS
     try:
-        result = rule.run(evaluation, data)
+        result = rule.run(evaluation, evaluation.data)
     except Broken as broken:
         pointer = pointer_of(broken.path or ())
         return RuleError(broken.code, pointer, broken.message, evaluation.reads, broken.name)
     if isinstance(result, bool):
-        return Matched(result, evaluation.reads)
-    return RuleError(
-        "type", "", f"the result is {describe(result)}, expected true or false", evaluation.reads
-    )
+        return result
+    message = f"the result is {describe(result)}, expected true or false"
+    return RuleError("type", "", message, evaluation.reads)
 
 
 def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:

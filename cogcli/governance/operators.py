@@ -12,8 +12,8 @@ What differs from the public operator table, so that no value and no lack of one
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.refs import MISSING
@@ -27,6 +27,7 @@ from cogcli.governance.evaluation import (
     list_of,
     number_of,
     same,
+    segments_of,
     text_of,
     whole_of,
 )
@@ -39,9 +40,10 @@ def _var(call: OperatorCall) -> Evaluate:
     path = str(written)
     if call.at_root:
         call.compiler.paths.add(path)
+    segments = segments_of(path)
 
     def read(evaluation: Evaluation, scope: Any) -> Any:
-        value = evaluation.look_up(scope, path)
+        value = evaluation.look_up(scope, path, segments)
         if value is not MISSING:
             return value
         if default is None:
@@ -71,7 +73,7 @@ def _names(call: OperatorCall, first: int) -> Callable[[Evaluation, Any], list[s
 
 def _absent(evaluation: Evaluation, scope: Any, names: list[str]) -> list[str]:
     evaluation.spend(len(names))
-    return [name for name in names if evaluation.look_up(scope, name) is MISSING]
+    return [name for name in names if evaluation.look_up(scope, name, segments_of(name)) is MISSING]
 
 
 def _missing(call: OperatorCall) -> Evaluate:
@@ -137,6 +139,9 @@ def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
 
     def build(call: OperatorCall) -> Evaluate:
         parts = call.every()
+        if len(parts) == 2:  # most are, and this is the hot path of a rule
+            first, second = parts
+            return lambda evaluation, scope: function(first(evaluation, scope), second(evaluation, scope))
         return lambda evaluation, scope: function(*[part(evaluation, scope) for part in parts])
 
     return build
@@ -145,15 +150,15 @@ def _eager(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
 def _ordered(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
     """A comparison of two numbers, or of three as `between`."""
 
-    def compare(*values: Any) -> bool:
-        numbers = [number_of(value) for value in values]
-        return all(holds(a, b) for a, b in pairwise(numbers))
+    def compare(first: Any, second: Any, third: Any = MISSING) -> bool:
+        held = holds(number_of(first), number_of(second))
+        return held if third is MISSING else holds(second, number_of(third)) and held
 
     return _eager(compare)
 
 
-def _subtract(first: Any, second: Any = None) -> int | float:
-    return in_range(-number_of(first) if second is None else number_of(first) - number_of(second))
+def _subtract(first: Any, second: Any = MISSING) -> int | float:
+    return in_range(-number_of(first) if second is MISSING else number_of(first) - number_of(second))
 
 
 def _divide(dividend: Any, divisor: Any) -> int | float:
@@ -192,10 +197,10 @@ def _cat(*values: Any) -> str:
     return text
 
 
-def _substr(value: Any, start: Any, length: Any = None) -> str:
+def _substr(value: Any, start: Any, length: Any = MISSING) -> str:
     """Part of a text; a negative start counts from the end, a negative length leaves so much off there."""
     rest = text_of(value)[whole_of(start) :]
-    return rest if length is None else rest[: whole_of(length)]
+    return rest if length is MISSING else rest[: whole_of(length)]
 
 
 def _in(call: OperatorCall) -> Evaluate:
@@ -295,10 +300,10 @@ OPERATORS: Final[dict[str, Operator]] = {
     "!!": Operator(1, 1, _truth),
     "and": Operator(1, None, _until(False)),
     "or": Operator(1, None, _until(True)),
-    "<": Operator(2, 3, _ordered(lambda a, b: a < b)),
-    "<=": Operator(2, 3, _ordered(lambda a, b: a <= b)),
-    ">": Operator(2, 2, _ordered(lambda a, b: a > b)),
-    ">=": Operator(2, 2, _ordered(lambda a, b: a >= b)),
+    "<": Operator(2, 3, _ordered(operator.lt)),
+    "<=": Operator(2, 3, _ordered(operator.le)),
+    ">": Operator(2, 2, _ordered(operator.gt)),
+    ">=": Operator(2, 2, _ordered(operator.ge)),
     "+": Operator(1, None, _total(sum)),
     "-": Operator(1, 2, _eager(_subtract)),
     "*": Operator(1, None, _total(_product)),

@@ -6,11 +6,14 @@ enforced match counts; a rule without a result denies. Rules are compiled once, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import equal
-from cogcli.governance.jsonlogic import Matched, Rule, RuleError, compile_rule, evaluate
+from cogcli.governance.evaluation import Evaluation
+from cogcli.governance.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.governance.verdict import Verdict, is_above, is_stricter
 from cogcli.specs.pack import BUILT_IN_GATE, Pack, PackIntent, PolicyRule
 
@@ -46,8 +49,9 @@ class CompiledPolicyRule(NamedTuple):
     """`rule`, or `situation` where it reads facts or arguments, or limits arguments."""
     needs_arguments: bool
     """Whether it reads or limits arguments."""
-    state_parts: frozenset[str]
-    """The parts of the run's `state` that it may read."""
+
+
+_Rules = tuple[CompiledPolicyRule, ...]
 
 
 def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
@@ -55,8 +59,14 @@ def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
     heads = {path.split(".", 1)[0] for path in condition.paths}
     situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
     stage = "situation" if situational else "rule"
-    needs_arguments = bool(declared.limits) or "args" in heads
-    return CompiledPolicyRule(declared, condition, stage, needs_arguments, _state_parts(condition))
+    return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
+
+
+def _may_read_state(declared: PolicyRule) -> bool:
+    """Whether a condition has what reads state: a text that begins with the word, the path of the whole, or names that
+    are worked out. Looked for in its bytes: to compile each rule of a large pack takes longer than a run."""
+    text = canonical(declared.condition)
+    return any(part in text for part in (b'"state', b'""', b'"missing'))
 
 
 def _state_parts(condition: Rule) -> frozenset[str]:
@@ -81,8 +91,23 @@ class Policy:
         self._permissions = {role: frozenset(allowed) for role, allowed in permissions.items()}
         self._intents = intents
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._rules = tuple(map(_compiled, rules))
-        self._by_call: dict[tuple[str, str], tuple[CompiledPolicyRule, ...]] = {}
+        self._rules = tuple(rules)
+        self._compiled: dict[int, CompiledPolicyRule] = {}
+        """By place in the pack; most rules of a large pack are for other capabilities and never needed."""
+        self._by_name: dict[str, list[int]] = defaultdict(list)
+        """The places of rules that name capabilities in full, by capability."""
+        self._by_pattern: list[int] = []
+        """The places of the other rules."""
+        for place, rule in enumerate(self._rules):
+            self._index(place, rule.scope.capabilities)
+        self._by_call: dict[tuple[str, str], tuple[_Rules, _Rules]] = {}
+
+    def _index(self, place: int, capabilities: Sequence[str]) -> None:
+        if not capabilities or any("*" in name for name in capabilities):
+            self._by_pattern.append(place)
+        else:
+            for name in dict.fromkeys(capabilities):
+                self._by_name[name].append(place)
 
     @classmethod
     def of(cls, pack: Pack) -> Policy:
@@ -95,21 +120,33 @@ class Policy:
     @property
     def state_parts(self) -> frozenset[str]:
         """The parts of the run's `state` that any rule may read."""
-        return frozenset[str]().union(*[rule.state_parts for rule in self._rules])
+        able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]
+        return frozenset[str]().union(*[_state_parts(self._rule(place).condition) for place in able])
 
-    def rules_for(self, intent: str, capability: str) -> tuple[CompiledPolicyRule, ...]:
+    def rules_for(self, intent: str, capability: str) -> _Rules:
         """The rules that apply to a capability under an intent, in the order of the pack."""
+        places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
+        return tuple(self._rule(place) for place in places if self._applies(place, intent, capability))
+
+    def _by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
+        """The same of the second check, and of the third, found once."""
         key = intent, capability
         if key not in self._by_call:
-            self._by_call[key] = tuple(
-                rule
-                for rule in self._rules
-                if applies(rule.declared.scope.intents, intent)
-                and applies(rule.declared.scope.capabilities, capability)
-            )
+            rules = self.rules_for(intent, capability)
+            second, third = (tuple(r for r in rules if r.stage == stage) for stage in ("rule", "situation"))
+            self._by_call[key] = second, third
         return self._by_call[key]
 
-    def decide(self, intent: str, call: GovernedCall, data: Mapping[str, Any]) -> Verdict:
+    def _applies(self, place: int, intent: str, capability: str) -> bool:
+        scope = self._rules[place].scope
+        return applies(scope.intents, intent) and applies(scope.capabilities, capability)
+
+    def _rule(self, place: int) -> CompiledPolicyRule:
+        if place not in self._compiled:
+            self._compiled[place] = _compiled(self._rules[place])
+        return self._compiled[place]
+
+    def decide(self, intent: str, call: GovernedCall, data: dict[str, Any]) -> Verdict:
         """The verdict on a call. Rules see `data`: what is known before, slots with their facts, `args`, run state."""
         refusal = self._permission(call)
         if refusal:
@@ -118,11 +155,9 @@ class Policy:
         if listed is None or call.capability not in listed.capabilities:
             return self._no("rule", "not_in_intent", call)
         judged = _Judgment(call, data)
-        rules = self.rules_for(intent, call.capability)
-        for stage in ("rule", "situation"):
+        for rules in self._by_stage(intent, call.capability):
             for rule in rules:
-                if rule.stage == stage:
-                    judged.judge(rule)
+                judged.judge(rule)
             if judged.verdict in ("deny", "refuse"):
                 break
         return judged.result(self._hosts)
@@ -140,28 +175,26 @@ class Policy:
 class _Judgment:
     """The verdict on one call while its rules are judged."""
 
-    def __init__(self, call: GovernedCall, data: Mapping[str, Any]) -> None:
+    def __init__(self, call: GovernedCall, data: dict[str, Any]) -> None:
         self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
-        self._call, self._data = call, dict(data)
+        self._call, self._evaluation = call, Evaluation(data)
         self._rule = self._gate = ""
         self._matched: list[str] = []
         self._would: list[dict[str, str]] = []
         self._errors: list[dict[str, str]] = []
         self._obligations: dict[str, None] = {}
-        self._reads: dict[str, Any] = {}
 
     def judge(self, rule: CompiledPolicyRule) -> None:
         """Take up one rule."""
         declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
-        found = evaluate(rule.condition, self._data)
-        self._reads.update(found.reads)
-        if isinstance(found, RuleError):
+        found = evaluate_in(rule.condition, self._evaluation)
+        if found is False:
+            return
+        if found is not True:
             self._errors.append({"rule": declared.rule_id, "code": found.code, "pointer": found.pointer})
             verdict, reason = "deny", _reason_of(found, stage)
-        elif not found.result:
-            return
         elif broken := self._broken_obligation(declared):
             verdict, reason = "deny", broken
         else:
@@ -169,7 +202,7 @@ class _Judgment:
         if not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
             return
-        if isinstance(found, Matched):
+        if found is True:
             self._matched.append(declared.rule_id)
             self._obligations.update(dict.fromkeys(declared.obligations))
         if is_stricter(verdict, self.verdict) or (verdict == self.verdict and not self._rule):
@@ -197,7 +230,7 @@ class _Judgment:
             tuple(self._would),
             tuple(self._errors),
             tuple(self._obligations),
-            self._reads,
+            self._evaluation.reads,
         )
 
     def _require_of_mode(self, mode: str, hosts: frozenset[str] | None) -> None:

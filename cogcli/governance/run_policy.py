@@ -19,6 +19,9 @@ from cogcli.mapping.namespaces import walk
 from cogcli.specs.capability import Capability
 from cogcli.specs.pack import Pack, PackGate, PackTool
 
+_UNDECLARED: Final = PackTool()
+"""What a pack says of a capability that it does not declare."""
+
 
 class Requester(NamedTuple):
     """Who asks, in which role the agent acts, and what for: the part of a rule's data that is known before a run."""
@@ -86,6 +89,22 @@ class RunPolicy:
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         self._required, self._hosts = tuple(required), hosts
         self._view = view
+        self._modes: dict[str, str] = {}
+        self._foreign: dict[tuple[str, ...], str] = {}
+        self._asked = {
+            "intent": requester.intent,
+            "message": requester.message,
+            "channel": requester.channel,
+            "locale": requester.locale,
+        }
+        self._parties = {
+            "user": {
+                "id": requester.user_id,
+                "role": requester.user_role,
+                "consent": list(requester.consent),
+            },
+            "agent": {"role": requester.role, "voice": requester.voice},
+        }
 
     @property
     def observe(self) -> Callable[[Event], None] | None:
@@ -127,8 +146,11 @@ class RunPolicy:
 
     def mode_of(self, capability: Capability) -> str:
         """The approval mode of a capability under this pack."""
-        declared = self.pack.tooling.capabilities.get(capability.id, PackTool())
-        return approval_mode(capability, declared.approval_mode)
+        mode = self._modes.get(capability.id)
+        if mode is None:
+            declared = self.pack.tooling.capabilities.get(capability.id, _UNDECLARED)
+            mode = self._modes[capability.id] = approval_mode(capability, declared.approval_mode)
+        return mode
 
     def gate(self, name: str) -> PackGate:
         """The gate of a verdict; one that the pack does not have is the built-in one."""
@@ -136,7 +158,7 @@ class RunPolicy:
 
     def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
         """Take up the facts that a call's output declares."""
-        declared = self.pack.tooling.capabilities.get(capability_id, PackTool()).facts
+        declared = self.pack.tooling.capabilities.get(capability_id, _UNDECLARED).facts
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             if value is MISSING or value is None:
@@ -147,9 +169,13 @@ class RunPolicy:
     def _foreign_host(self, services: tuple[str, ...]) -> str:
         """The first host of these services that the pack does not list, else the first one; of a service that is not
         known a name that no list holds; empty where nothing leaves this machine."""
-        hosts = [host for host in (self._hosts.get(id, "?") for id in services) if host]
-        listed = self.pack.tooling.hosts or ()
-        return next((host for host in hosts if host not in listed), hosts[0] if hosts else "")
+        found = self._foreign.get(services)
+        if found is None:
+            hosts = [host for host in (self._hosts.get(id, "?") for id in services) if host]
+            listed = self.pack.tooling.hosts or ()
+            found = next((host for host in hosts if host not in listed), hosts[0] if hosts else "")
+            self._foreign[services] = found
+        return found
 
     def _knows(self, name: str) -> bool:
         slot, _, fact = name.partition(".")
@@ -157,18 +183,10 @@ class RunPolicy:
 
     def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
         """What rules see (docs/reference/pack.md#rules)."""
-        asked = self.requester
         return {
             **self._facts,
-            "request": {
-                "intent": asked.intent,
-                "message": asked.message,
-                "channel": asked.channel,
-                "locale": asked.locale,
-                "params": state.inputs,
-            },
-            "user": {"id": asked.user_id, "role": asked.user_role, "consent": list(asked.consent)},
-            "agent": {"role": asked.role, "voice": asked.voice},
+            **self._parties,
+            "request": {**self._asked, "params": state.inputs},
             "run": {"safety_mode": self.safety_mode, "turn": state.turn, "now": state.now},
             "call": {"capability": call.capability, "approval_mode": call.approval_mode, "step": step},
             "args": call.arguments,

@@ -213,7 +213,8 @@ def test_rules_are_found_once_by_capability() -> None:
     policy = _policy(WINDOW, LIMIT, STAFF)
     found = policy.rules_for("support.refund", "payments.refund")
     assert [rule.declared.rule_id for rule in found] == ["refund_window", "refund_limit", "staff_only"]
-    assert policy.rules_for("support.refund", "payments.refund") is found
+    again = policy.rules_for("support.refund", "payments.refund")
+    assert all(before is after for before, after in zip(found, again, strict=True))
     assert [r.declared.rule_id for r in policy.rules_for("support.status", "orders.lookup")] == ["staff_only"]
 
 
