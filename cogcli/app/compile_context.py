@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.app.knowledge import open_knowledge, store_directory
+from cogcli.app.knowledge import open_knowledge
+from cogcli.app.memory import FETCHED, open_memory
 from cogcli.app.packs import FoundPack
 from cogcli.app.settings import Settings
 from cogcli.context.compiler import CompiledContext, compile_context
@@ -16,7 +17,6 @@ from cogcli.core.jsonvalue import kind_of
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
-from cogcli.stores.memory_store import FILE, MemoryStore
 
 _KEYS = {
     "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,
@@ -88,11 +88,13 @@ def _fetch(settings: Settings, given: CompileInput) -> Fetched:
             hops=pack.knowledge.max_hops,
             most=pack.knowledge.max_edges,
         )
-    store = MemoryStore(store_directory(settings) / FILE)
-    try:
+    with open_memory(settings) as store:
         memories = store.recall(
-            pack.tenant, request.user.user_id, request.message, most=4 * pack.memory.top_k
+            pack.tenant,
+            request.user,
+            request.message,
+            pack.memory,
+            now=given.run.now,
+            most=FETCHED * pack.memory.top_k,
         )
-    finally:
-        store.close()
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

@@ -25,7 +25,7 @@ def recall(
     """The memories that may be recalled, at most `top_k` of them, by rank and then by id."""
     kept, omitted = [], []
     for memory in memories:
-        reason = _fault(memory, layer, user, tenant_id, now)
+        reason = fault_of(memory, layer, user, tenant_id, now)
         if reason:
             omitted.append({"memory_id": memory.memory_id, "reason": reason})
         else:
@@ -35,7 +35,7 @@ def recall(
     return Recall(tuple(kept[: layer.top_k]), tuple(omitted))
 
 
-def _fault(memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str) -> str:
+def fault_of(memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str) -> str:
     """Why a memory stays out; empty for one that may be recalled."""
     if memory.tenant_id != tenant_id:
         return "tenant"

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from cogcli.core.errors import EnvironmentRefusal
 
 if TYPE_CHECKING:
@@ -16,27 +18,39 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another one."""
-_DAMAGE: Final = frozenset((11, 26))
-"""SQLite's codes for a malformed file and for one that is no database."""
+_DAMAGE: Final = frozenset((0, 1, 11, 20, 26))
+"""SQLite's codes for a malformed file, one that is no database, and one without the tables or the types of a store;
+its module has none for a text that is not UTF-8."""
 _BUSY: Final = frozenset((5, 6))
 """SQLite's codes for a database or table that somebody else has locked."""
+
+
+class UnreadableRow(ValueError):
+    """A row that no store of this version writes: its file is damaged."""
 
 
 class Database:
     """A database with the tables of one store. Every statement runs inside `reading` or `writing`.
 
+    `versions` has the statements that lead from each version to the next, the first to version 1. A file of an older
+    version is brought to the last one; before, it is copied to `NAME.v<N>` beside it.
+
     Raises EnvironmentRefusal: `memory.damaged` for a file that is no database of this store, or of a newer version;
     `memory.busy` where another process writes for longer than five seconds; `env.disk` where it cannot be written.
     """
 
-    def __init__(self, path: Path, tables: Sequence[str], *, version: int) -> None:
+    def __init__(self, path: Path, versions: Sequence[Sequence[str]]) -> None:
         self.path = path
-        self._tables, self._version = tables, version
+        self._versions = versions
         with contextlib.ExitStack() as opened, _translated(path):
             self._connection = _open(path)
             opened.callback(self.close)
-            with self.writing() as connection:
-                self._prepare(connection)
+            with self.reading():
+                is_current = self._require_ours() == len(versions)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            if not is_current:
+                with self.writing() as connection:
+                    self._upgrade(connection)
             opened.pop_all()
 
     def close(self) -> None:
@@ -65,18 +79,41 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file; refuse a file of a newer version, or with other tables."""
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found > self._version:
-            text = f"{self.path} is of version {found}, this is version {self._version}"
+    def _require_ours(self) -> int:
+        """The version of the file, 0 for a new one. Refuses one of a newer version, or with other tables; the file is
+        left as it is."""
+        found, last = self._connection.execute("PRAGMA user_version").fetchone()[0], len(self._versions)
+        if found > last:
+            text = f"{self.path} is of version {found}, this is version {last}"
             raise EnvironmentRefusal("memory.damaged", text, hint="use the newer cogcli that wrote it")
-        if found == 0:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise _damaged(self.path, "it holds tables of something else")
-            for table in self._tables:
-                connection.execute(table)
-            connection.execute(f"PRAGMA user_version = {self._version:d}")
+        if found == 0 and self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise _damaged(self.path, "it holds tables of something else")
+        return int(found)
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file, or what an older one lacks, unless another process has just done so."""
+        found, last = self._require_ours(), len(self._versions)
+        if 0 < found < last:
+            _copy(self.path, self.path.with_name(f"{self.path.name}.v{found}"))
+        for statements in self._versions[found:]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {last:d}")
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Write a whole copy of a database, of its owner alone."""
+    import sqlite3
+
+    unfinished = target.with_name(f"{target.name}.part")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with (
+        contextlib.closing(sqlite3.connect(path)) as source,
+        contextlib.closing(sqlite3.connect(unfinished)) as copy,
+    ):
+        source.backup(copy)
+    unfinished.replace(target)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -89,7 +126,6 @@ def _open(path: Path) -> sqlite3.Connection:
     with contextlib.ExitStack() as opened:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         opened.callback(connection.close)
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come with a project of others
@@ -114,6 +150,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise EnvironmentRefusal(
             "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
         ) from error
+    except (UnreadableRow, orjson.JSONDecodeError) as error:
+        raise _damaged(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
         raise EnvironmentRefusal("env.disk", text, hint="make the directory writable") from error

@@ -51,7 +51,7 @@ class KnowledgeStore:
     """The graph in one file. See `Database` for what opening and using it raises."""
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _TABLES, version=1)
+        self._database = Database(path, (_TABLES,))
 
     def close(self) -> None:
         """Close the file."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.memory_seed import payload, propose
 
 GOLDENS = Path(__file__).parent / "goldens"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
@@ -66,6 +67,23 @@ CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "unknown-command": ((), ("rnu",)),
     "unknown-flag": ((), ("run", "demo.greet", "--inputfile", "a.json")),
 }
+WITH_MEMORY = {
+    "memory-proposals": ((), ("memory", "proposals")),
+    "memory-promote": (
+        (("memory", "promote", "mp_d4ef670cbecf9ccc", "--by", "ann"),),
+        ("memory", "promote", "mp_d3dc2bbf47db2ae9", "--by", "ann"),
+    ),
+    "memory-why": (
+        (("memory", "promote", "mp_d4ef670cbecf9ccc", "--by", "ann"),),
+        ("memory", "ls", "--why", "mp_d4ef670cbecf9ccc"),
+    ),
+    "memory-no-consent": (
+        (),
+        ("memory", "promote", "mp_a8b62229152aa18f", "--by", "ann", "--tenant", "acme"),
+    ),
+    "memory-unknown": ((), ("memory", "reject", "mp_0000000000000000")),
+}
+CASES |= WITH_MEMORY
 WITH_DEFECT = ("validate", "validate-concise", "validate-github")
 ROWS = (
     "help",
@@ -79,6 +97,7 @@ ROWS = (
     "state",
     "ls.",
     "skills-ls",
+    "memory-proposals",
 )
 """Screens made of rows: these never exceed the width."""
 
@@ -89,6 +108,9 @@ def test_screen_is_as_agreed(demo: Any, name: str, mode: str) -> None:
     before, command = CASES[name]
     if name in WITH_DEFECT:
         seed_defects(demo)
+    if name in WITH_MEMORY:
+        propose(demo.root, payload("email"), payload("phone"))
+        propose(demo.root, payload("letter", **{"class": "correction"}), tenant="acme", consent=())
     for number, earlier in enumerate(before):
         demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})

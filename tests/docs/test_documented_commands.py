@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.memory_seed import payload, propose
 
 from cogcli.cli.typer_app import parse
 
@@ -151,6 +152,13 @@ def test_how_to(shell: Shell, name: str) -> None:
     shell.run("cogcli run text.brief --input-file in.json -q")
     shell.run("cogcli run text.brief --input-file in.json --trace-id trace-001 -q")
     assert written(shell, ROOT / "docs/how-to" / f"{name}.md")
+
+
+def test_reviewing_memory(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    propose(shell.root, payload("email"), payload("phone"))
+    assert len(written(shell, ROOT / "docs/how-to/review-memory.md")) == 8
+    assert shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
 
 
 def test_the_services_and_bindings_shown_are_accepted(shell: Shell) -> None:

@@ -1,0 +1,145 @@
+"""The memory of a project: what is kept and what waits, deciding about it, recalling it, and saying why
+(docs/reference/pack.md#memory)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.knowledge import store_directory
+from cogcli.app.packs import find_pack
+from cogcli.app.settings import Settings
+from cogcli.context.inputs import User
+from cogcli.context.memory import fault_of, recall
+from cogcli.core.errors import UsageError
+from cogcli.core.system_text import require_text
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores.memory_rows import STATES, StoredProposal
+from cogcli.stores.memory_store import FILE, Decision, MemoryStore
+
+_USER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_MOST_BY: Final = 100
+FETCHED: Final = 4
+"""How many times `top_k` memories are fetched: those that may be recalled, and as many that may not."""
+
+
+class MemoryScope(NamedTuple):
+    """Whose memory it is, and what a pack says of it. An empty `user_id` stands for all users of the tenant."""
+
+    tenant_id: str = "local"
+    user_id: str = ""
+    consent: tuple[str, ...] = ()
+    layer: MemoryLayer = MemoryLayer()
+
+    @property
+    def user(self) -> User:
+        """The user whose request recalls."""
+        return User(self.user_id or "default", consent=self.consent)
+
+
+@contextmanager
+def open_memory(settings: Settings) -> Iterator[MemoryStore]:
+    """The memory of the project, made where there is none. Raises as `Database`."""
+    store = MemoryStore(store_directory(settings) / FILE)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def scope_of(
+    settings: Settings, *, tenant: str | None, user: str | None, consent: Collection[str], pack: str | None
+) -> MemoryScope:
+    """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
+    `find_pack`."""
+    if user is not None and not _USER.fullmatch(user):
+        expected = "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
+        raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=expected)
+    named = MemoryScope(tenant or "local", user or "", tuple(consent))
+    if pack is None:
+        return named
+    found = find_pack(settings, pack).pack
+    if tenant not in (None, found.tenant):
+        text = f"`--tenant {tenant}`, but the pack's tenant is `{found.tenant}`"
+        raise UsageError("usage.flag", text, hint="leave it out: a pack names its tenant")
+    return named._replace(tenant_id=found.tenant, layer=found.memory)
+
+
+def list_proposals(
+    settings: Settings, scope: MemoryScope, states: Collection[str] = ("promoted",)
+) -> list[Any]:
+    """The payloads of what is in these states, the oldest first."""
+    with open_memory(settings) as store:
+        found = store.proposals(scope.tenant_id, states=states, user_id=scope.user_id or None)
+    return [payload_of(stored) for stored in found]
+
+
+def decide(
+    settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
+) -> Decision:
+    """Promote or reject by hand. Raises UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
+    who = require_text(by, "the name of who decides", "give another one with --by").strip()
+    if not 0 < len(who) <= _MOST_BY:
+        raise UsageError("usage.value", f"`--by`: expected a name of at most {_MOST_BY} characters")
+    at = settings.clock.now()
+    with open_memory(settings) as store:
+        if state == "rejected":
+            return store.reject(scope.tenant_id, id, by=who, at=at, reason=reason, user_id=scope.user_id)
+        return store.promote(scope.tenant_id, id, by=who, at=at, user_id=scope.user_id, consent=scope.consent)
+
+
+def recall_memories(settings: Settings, scope: MemoryScope, query: str) -> tuple[list[Any], list[Any]]:
+    """The payloads of the memories that a request with these words would be given, the nearest first; and what is left
+    out, as `{memory_id, reason}`."""
+    now, most = settings.clock.now(), FETCHED * scope.layer.top_k
+    with open_memory(settings) as store:
+        fetched = store.recall(scope.tenant_id, scope.user, query, scope.layer, now=now, most=most)
+        found = recall(fetched, scope.layer, scope.user, tenant_id=scope.tenant_id, now=now)
+        rows = [store.explain(scope.tenant_id, memory.memory_id)[0].stored for memory in found.memories]
+    return [payload_of(stored) for stored in rows], list(found.omitted)
+
+
+def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
+    """All that is known of a proposal or memory: its evidence and the runs that made it, its state and who decided,
+    what it contradicts now, what it superseded, and whether it is recalled for the scope's user. Raises UsageError
+    `memory.unknown`."""
+    with open_memory(settings) as store:
+        decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
+        named = decision.stored.contradiction["existing"] if decision.stored.verdict == "supersedes" else ()
+        superseded = [store.explain(scope.tenant_id, other)[0].stored for other in named]
+    stored = decision.stored
+    reason = _not_recalled(stored, scope, settings.clock.now())
+    return {
+        **payload_of(stored),
+        "runs": list(runs),
+        "contradicts": [payload_of(other) for other in decision.existing],
+        "supersedes": [payload_of(other) for other in superseded],
+        "recall": {"recalled": not reason, "reason": reason or None},
+    }
+
+
+def payload_of(stored: StoredProposal) -> dict[str, Any]:
+    """A proposal with whose it is, and who decided when and why."""
+    return {
+        **stored.to_payload(),
+        "tenant_id": stored.tenant_id,
+        "user_id": stored.user_id,
+        "data_class": stored.proposal.data_class,
+        "decided_by": stored.decided_by or None,
+        "decided_at": stored.decided_at or None,
+        "reason": stored.reason or None,
+    }
+
+
+def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:
+    """Why it is left out of what a request of the scope's user is given; empty where it is not."""
+    if stored.state != "promoted":
+        return stored.state
+    user = scope.user if scope.user_id else scope.user._replace(user_id=stored.user_id)
+    return fault_of(stored.to_memory(), scope.layer, user, scope.tenant_id, now)
+
+
+NOT_PROMOTED: Final = tuple(state for state in STATES if state != "promoted")
+"""What `memory proposals --all` lists."""

@@ -1,0 +1,199 @@
+"""`memory ls|proposals|promote|reject|recall`: what is kept, what waits, and who decides
+(docs/reference/pack.md#memory-commands)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from cogcli.app import memory
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import show
+from cogcli.cli.memory_view import COLUMNS, cells_of, decided_text, decision_lines, why_lines
+from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, choice, command, switch, text
+from cogcli.cli.render_error import next_lines, redirect_command
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+from cogcli.specs.pack import PROPOSAL_CLASSES
+from cogcli.stores.memory_store import tenant_flag
+
+ProposalId = Annotated[str, argument("ID")]
+
+
+class ScopeFlags(Flags):
+    """Whose memory it is."""
+
+    tenant: str | None = text("--tenant", "ID", "whose memory it is", default="local, or the pack's")
+    user: str | None = text("--user", "ID", "of this user of the tenant")
+
+
+class RecallFlags(ScopeFlags):
+    """What decides whether memory is recalled."""
+
+    consent: list[str] = choice(
+        "--consent",
+        "CLASS",
+        PROPOSAL_CLASSES,
+        "the user consents to memory of this class (repeatable)",
+        SAFETY,
+    )
+    pack: str | None = text(
+        "--pack", "ID@VERSION|FILE", "its tenant, classification, lifetimes and number", completes="packs"
+    )
+
+
+class DecisionFlags(ScopeFlags):
+    """Who decides."""
+
+    by: str | None = text("--by", "NAME", "who decides", SAFETY, default="OS user")
+
+
+@command(
+    examples=(
+        ("cogcli memory ls --user cust_7", "what is kept of somebody"),
+        ("cogcli memory ls --why mp_0123456789abcdef", "where it comes from, who decided, is it recalled?"),
+        ("cogcli memory ls --tenant acme --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def ls(
+    context: CommandContext,
+    *,
+    why: Annotated[str | None, text("--why", "ID", "all about one, in whatever state")] = None,
+    flags: ListFlags,
+    scope: RecallFlags,
+) -> int:
+    """List promoted memory, the oldest first."""
+    named = _scope(context, scope)
+    if why is None:
+        return _list(context, memory.list_proposals(context.settings, named), flags, "memories")
+    found = memory.why(context.settings, named, why)
+    context.own["memories"] = [found]
+    context.answer("".join(f"{line}\n" for line in why_lines(found)))
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli memory proposals", "what waits for a decision"),
+        ("cogcli memory proposals --all --tenant acme", "what was rejected or superseded, too"),
+        ("cogcli memory proposals --format jsonl | jq -r .proposal_id", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def proposals(
+    context: CommandContext,
+    *,
+    all: Annotated[bool, switch("--all", help="also what was rejected or superseded")] = False,
+    flags: ListFlags,
+    scope: ScopeFlags,
+) -> int:
+    """List the proposals that wait, the oldest first."""
+    states = memory.NOT_PROMOTED if all else ("proposed",)
+    return _list(
+        context, memory.list_proposals(context.settings, _scope(context, scope), states), flags, "proposals"
+    )
+
+
+@command(
+    examples=(
+        ("cogcli memory promote mp_0123456789abcdef --by ann", "keep it"),
+        (
+            "cogcli memory promote mp_0123456789abcdef --by ann --consent preference",
+            "the user has consented since",
+        ),
+        ("cogcli memory promote mp_0123456789abcdef --by ann --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def promote(
+    context: CommandContext,
+    id: ProposalId,
+    *,
+    consent: Annotated[
+        list[str],
+        choice("--consent", "CLASS", PROPOSAL_CLASSES, "the user consents to memory of this class", SAFETY),
+    ],
+    flags: DecisionFlags,
+) -> int:
+    """Promote a proposal; what it contradicts is shown beside it."""
+    named = _scope(context, flags)._replace(consent=tuple(consent))
+    return _decide(context, named, id, "promoted", by=flags.by)
+
+
+@command(
+    examples=(
+        ("cogcli memory reject mp_0123456789abcdef --by ann", "not this, now and later"),
+        ("cogcli memory reject mp_0123456789abcdef --by ann --reason moved", "with the reason"),
+        ("cogcli memory reject mp_0123456789abcdef --by ann --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def reject(
+    context: CommandContext,
+    id: ProposalId,
+    *,
+    reason: Annotated[str | None, text("--reason", "TEXT", "why", SAFETY)] = None,
+    flags: DecisionFlags,
+) -> int:
+    """Reject a proposal, or take back what was promoted: proposed again, it is closed."""
+    return _decide(context, _scope(context, flags), id, "rejected", by=flags.by, reason=reason or "")
+
+
+@command(
+    examples=(
+        (
+            "cogcli memory recall email --user cust_7 --consent preference",
+            "what a request would be given",
+        ),
+        ("cogcli memory recall refund --user cust_7 --pack support-desk@4.0.0", "under a pack"),
+        ("cogcli memory recall refund --user cust_7 --json | jq .omitted", "what is left out, and why"),
+    ),
+    exits=(0, 2, 3),
+)
+def recall(
+    context: CommandContext, query: Annotated[str, argument("QUERY")], *, flags: ListFlags, scope: RecallFlags
+) -> int:
+    """Search a user's promoted memory as a request does: by words, the nearest first."""
+    found, omitted = memory.recall_memories(context.settings, _scope(context, scope), query)
+    context.own["omitted"] = omitted
+    _list(context, found, flags, "memories")
+    for reason, count in sorted(Counter(each["reason"] for each in omitted).items()):
+        context.note(f"left out: {count_of(count, 'memory', 'memories')} ({reason})")
+    return OK
+
+
+def _scope(context: CommandContext, flags: ScopeFlags) -> memory.MemoryScope:
+    consent, pack = getattr(flags, "consent", ()), getattr(flags, "pack", None)
+    return memory.scope_of(context.settings, tenant=flags.tenant, user=flags.user, consent=consent, pack=pack)
+
+
+def _list(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, key: str) -> int:
+    context.own[key] = rows
+    if not context.json:
+        show(context, COLUMNS, rows if flags.format == "jsonl" else list(map(cells_of, rows)), flags)
+    return OK
+
+
+def _decide(
+    context: CommandContext,
+    scope: memory.MemoryScope,
+    id: str,
+    state: str,
+    *,
+    by: str | None,
+    reason: str = "",
+) -> int:
+    decision = memory.decide(context.settings, scope, id, state, by=by or context.user, reason=reason)
+    row, others = memory.payload_of(decision.stored), [memory.payload_of(each) for each in decision.existing]
+    context.own["proposals"], context.own["memories"] = [row], others
+    context.answer("".join(f"{line}\n" for line in decision_lines(row, others)))
+    if not decision.is_new:
+        context.note(visible(f"nothing changed: {decided_text(row)}"))
+    if decision.stored.verdict == "conflicts":
+        tenant = tenant_flag(scope.tenant_id)
+        commands = [f"cogcli memory reject {other['proposal_id']}{tenant}" for other in others]
+        for line in next_lines([redirect_command(command, context.again) for command in commands]):
+            context.screen.notify_line(line)
+    return OK

@@ -1,0 +1,96 @@
+"""Proposals and memory as lines and table rows (docs/reference/pack.md#memory-commands)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.cli.envelope import dumps
+from cogcli.cli.listing import Column
+from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
+
+COLUMNS: Final = (
+    Column("proposal_id", "id"),
+    Column("about"),
+    Column("value"),
+    Column("class"),
+    Column("state"),
+    Column("user_id", "user"),
+    Column("confidence", right=True),
+    Column("decided_by", "by"),
+    Column("at", "proposed at"),
+    Column("decided_at"),
+)
+_REASONS: Final = {
+    "user": "it is another user's",
+    "consent": "the request gives no consent to `{class}`",
+    "class": "the pack recalls nothing that is `{data_class}`",
+    "expired": "its time under the pack is over",
+}
+"""Why memory is not recalled; any other reason is its state."""
+
+
+def cells_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a table."""
+    candidate = row["candidate"]
+    about = f"{candidate['entity']} {candidate['predicate']}"
+    return {**row, "about": about, "value": dumps(candidate["value"])}
+
+
+def decision_lines(row: dict[str, Any], others: list[dict[str, Any]]) -> list[str]:
+    """What was decided, and beside it the promoted memory that says otherwise."""
+    word = "supersedes" if row["contradiction"]["verdict"] == "supersedes" else "contradicts"
+    return [_line(row["state"], row), *(_line(word, other) for other in others)]
+
+
+def decided_text(row: dict[str, Any]) -> str:
+    """Its state, who decided, when, and why."""
+    if not row["decided_by"]:
+        return str(row["state"])
+    reason = f": {row['reason']}" if row["reason"] else ""
+    return f"{row['state']} by {row['decided_by']} at {row['decided_at']}{reason}"
+
+
+def why_lines(found: dict[str, Any]) -> list[str]:
+    """All that is known of a proposal or memory."""
+    lines = [_line(found["proposal_id"], found, id=False)]
+    return lines + [f"  {name:<11} {visible(text)}" for name, text in _facts(found)]
+
+
+def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "kind", f"{found['class']}, {found['tier']}, {found['data_class']}"
+    yield "of", f"{found['user_id']} in {found['tenant_id']}"
+    yield from _counted("evidence", found["evidence_refs"])
+    yield from _counted("run", found["runs"])
+    yield "confidence", f"{found['confidence']:g}, last proposed at {found['at']}"
+    yield "consent", "given" if found["consent"] else "not given"
+    yield "state", decided_text(found)
+    for word in ("contradicts", "supersedes"):
+        yield from ((word, f"{_said(other)} ({decided_text(other)})") for other in found[word])
+    reason = found["recall"]["reason"]
+    said = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
+    yield "recalled", f"no: {said}" if reason else "yes, by a request that shares a word with it"
+
+
+_MOST: Final = 20
+"""How many pieces of evidence and runs are shown."""
+
+
+def _counted(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+    yield from ((name, text) for text in texts[:_MOST])
+    if len(texts) > _MOST:
+        yield name, f"… {len(texts) - _MOST} more"
+
+
+def _line(word: str, row: dict[str, Any], *, id: bool = True) -> str:
+    return visible(f"{word} {_said(row) if id else _statement(row)}")
+
+
+def _said(row: dict[str, Any]) -> str:
+    return f"{row['proposal_id']}: {_statement(row)}"
+
+
+def _statement(row: dict[str, Any]) -> str:
+    cells = cells_of(row)
+    value, more = truncate_bytes(cells["value"], LONGEST_SHOWN)
+    return f"{cells['about']} = {value}{more}"

@@ -1,0 +1,77 @@
+"""Proposals of memory: ids, repeats, and what a pack promotes by itself (docs/reference/pack.md#proposals)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.memory_seed import AT, payload
+
+from cogcli.governance.proposals import MAX_CANDIDATE, MemoryProposal, proposal_from
+from cogcli.specs.pack import MemoryLayer
+
+LAYER = MemoryLayer(auto_promote=("preference",), confidence_floor=0.7)
+
+
+def _made(value: Any = "email", consent: tuple[str, ...] = ("preference",), **members: Any) -> MemoryProposal:
+    return proposal_from(payload(value, **members), run_id="run_1", at=AT, consent=consent)
+
+
+def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
+    made = _made()
+    id = made.id_for("local", "cust_7")
+    assert id == made._replace(confidence=1.0, run_id="run_2", evidence_refs=("x",)).id_for("local", "cust_7")
+    others = [made.id_for("acme", "cust_7"), made.id_for("local", "cust_8")]
+    changes = ({"memory_class": "correction"}, {"tier": "semantic"}, {"entity": "x:1"}, {"value": ["email"]})
+    others += [made._replace(**change).id_for("local", "cust_7") for change in changes]
+    assert len({id, *others}) == 7
+
+
+@pytest.mark.parametrize(
+    ("members", "consent", "verdict", "due"),
+    [
+        ({"confidence": 0.7}, ("preference",), "none", True),
+        ({"confidence": 0.69}, ("preference",), "none", False),
+        ({"confidence": 1}, ("correction",), "none", False),
+        ({"confidence": 1}, ("preference",), "conflicts", False),
+        ({"confidence": 1}, ("preference",), "supersedes", False),
+        ({"confidence": 1, "class": "correction"}, ("correction",), "none", False),
+    ],
+)
+def test_what_is_promoted_by_itself(
+    members: dict[str, Any], consent: tuple[str, ...], verdict: str, due: bool
+) -> None:
+    assert _made(consent=consent, **members).is_due(LAYER, verdict) is due
+
+
+def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() -> None:
+    first = _made(data_class="pii", evidence_refs=["a", "b"])
+    later = _made(consent=(), evidence_refs=["b", "c"])._replace(run_id="run_2", at="later")
+    both = first.repeated_by(later)
+    assert (both.evidence_refs, both.confidence) == (("a", "b", "c"), 0.6)
+    assert (both.data_class, both.consent, both.run_id, both.at) == ("pii", False, "run_2", "later")
+    assert _made(confidence=0.95).repeated_by(first).confidence == 1.0
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"class": "gossip"},
+        {"tier": "eternal"},
+        {"data_class": "secret"},
+        {"evidence_refs": []},
+        {"confidence": 1.01},
+        {"confidence": -0.01},
+        {"candidate": {"entity": "", "predicate": "p", "value": 1}},
+        {"candidate": {"entity": "e:1", "predicate": "", "value": 1}},
+    ],
+)
+def test_what_is_no_proposal(members: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"is none of|a proposal has"):
+        _made(**members)
+
+
+def test_a_candidate_has_a_size() -> None:
+    empty = len('{"entity":"user:cust_7","predicate":"contact_by","value":""}')
+    assert not _made("x" * (MAX_CANDIDATE - empty)).is_too_large
+    assert _made("x" * (MAX_CANDIDATE - empty + 1)).is_too_large
