@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cogcli.app.episodes import find, parse_age, store_of
+from cogcli.app.retention import is_expired
 from cogcli.app.settings import Settings
 from cogcli.core.errors import UsageError
 from cogcli.episode.listing.episode_row import EpisodeRow
@@ -26,18 +27,22 @@ KEEP_REASONS = ("newest", "running", "pending", "pinned")
 
 
 class Criteria(NamedTuple):
-    """What an episode must fulfil to be removed. `before` is a timestamp, `keep` a number of newest ones."""
+    """What an episode must fulfil to be removed. `before` is a timestamp, `keep` a number of newest ones, `expired_at`
+    the time at which its pack must not keep it any more."""
 
     keep: int | None = None
     before: str | None = None
     outcome: str | None = None
+    expired_at: str | None = None
 
     def fits(self, row: EpisodeRow) -> bool:
         """Whether outcome and age of an episode fit; of a running or waiting one the age alone, so that it is
         reported."""
         if self.outcome is not None and row.status in REMOVABLE and row.status != self.outcome:
             return False
-        return self.before is None or (row.started_at or "") < self.before
+        if self.before is not None and (row.started_at or "") >= self.before:
+            return False
+        return self.expired_at is None or is_expired(row, self.expired_at)
 
 
 class Sweep(NamedTuple):
@@ -49,15 +54,16 @@ class Sweep(NamedTuple):
 
 
 def parse_criteria(
-    settings: Settings, *, keep: int | None, older_than: str | None, outcome: str | None
+    settings: Settings, *, keep: int | None, older_than: str | None, outcome: str | None, expired: bool
 ) -> Criteria:
     """The criteria of the flags. Raises UsageError where none is given, or for an age that cannot be read."""
-    found = Criteria(keep, parse_age(settings, "--older-than", older_than), outcome)
+    before = parse_age(settings, "--older-than", older_than)
+    found = Criteria(keep, before, outcome, settings.clock.now() if expired else None)
     if found == Criteria():
         raise UsageError(
             "usage.value",
             "`gc` needs to know what may go",
-            expected="--keep N, --older-than AGE or --outcome WORD",
+            expected="--keep N, --older-than AGE, --outcome WORD or --expired",
             next=("cogcli gc --keep 50 --dry-run",),
         )
     return found

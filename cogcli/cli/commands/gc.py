@@ -19,6 +19,7 @@ class GcFlags(Flags):
     keep: int | None = integer("--keep", "keep so many of the newest", least=0, most=10**9)
     older_than: str | None = text("--older-than", "AGE", "only older ones: 30d, 12h, 45m")
     outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
+    expired: bool = switch("--expired", help="only those that the pack they ran under keeps no longer")
     dry_run: bool = switch("--dry-run", help="tell what would go; remove nothing")
     yes: bool = switch("--yes", help="do not ask; needed without a terminal", panel=SAFETY)
     pin: list[str] = text(
@@ -31,6 +32,7 @@ class GcFlags(Flags):
     examples=(
         ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would go?"),
         ("cogcli gc --older-than 90d --outcome ok --yes", "in scripts"),
+        ("cogcli gc --expired --dry-run", "what do packs keep no longer?"),
         ("cogcli gc --pin @last", "keep this one"),
     ),
     exits=(0, 2, 3, 130),
@@ -40,7 +42,11 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
     if flags.pin or flags.unpin:
         return _pins(context, flags)
     wanted = gc.parse_criteria(
-        context.settings, keep=flags.keep, older_than=flags.older_than, outcome=flags.outcome
+        context.settings,
+        keep=flags.keep,
+        older_than=flags.older_than,
+        outcome=flags.outcome,
+        expired=flags.expired,
     )
     planned = gc.plan_sweep(context.settings, wanted)
     if flags.dry_run:
@@ -54,7 +60,9 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
 
 
 def _pins(context: CommandContext, flags: GcFlags) -> int:
-    if any((flags.keep is not None, flags.older_than, flags.outcome, flags.dry_run, flags.yes)):
+    if any(
+        (flags.keep is not None, flags.older_than, flags.outcome, flags.expired, flags.dry_run, flags.yes)
+    ):
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
     actions = {"pinned": gc.set_pin, "unpinned": gc.remove_pin}
     changed: dict[str, list[str]] = {"pinned": [], "unpinned": []}
@@ -82,7 +90,7 @@ def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
     """The criteria as they were typed."""
     given = {"--keep": flags.keep, "--older-than": flags.older_than, "--outcome": flags.outcome}
     typed = (f" {name} {quote(str(value))}" for name, value in given.items() if value is not None)
-    return context.again + "".join(typed)
+    return context.again + "".join(typed) + " --expired" * flags.expired
 
 
 def _amount(planned: gc.Sweep) -> str:
