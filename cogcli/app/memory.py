@@ -103,8 +103,8 @@ def recall_memories(settings: Settings, scope: MemoryScope, query: str) -> tuple
 
 def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
     """All that is known of a proposal or memory: its evidence and the runs that made it, its state and who decided,
-    what it contradicts now, what it superseded, and whether it is recalled for the scope's user. Raises UsageError
-    `memory.unknown`."""
+    what it contradicts now, what it superseded, why the scope's pack did not promote it, and whether it is recalled
+    for the scope's user. Raises UsageError `memory.unknown`."""
     with open_memory(settings) as store:
         decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
         named = decision.stored.contradiction["existing"] if decision.stored.verdict == "supersedes" else ()
@@ -116,6 +116,7 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> dict[str, Any]:
         "runs": list(runs),
         "contradicts": [payload_of(other) for other in decision.existing],
         "supersedes": [payload_of(other) for other in superseded],
+        "waits_for": _waits_for(decision, scope.layer),
         "recall": {"recalled": not reason, "reason": reason or None},
     }
 
@@ -131,6 +132,14 @@ def payload_of(stored: StoredProposal) -> dict[str, Any]:
         "decided_at": stored.decided_at or None,
         "reason": stored.reason or None,
     }
+
+
+def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
+    """Why a proposal that waits is not promoted by a pack."""
+    if decision.stored.state != "proposed":
+        return []
+    verdict = "conflicts" if decision.existing else "none"
+    return list(decision.stored.proposal.lacks(layer, verdict))
 
 
 def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:

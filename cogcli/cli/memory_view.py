@@ -21,6 +21,13 @@ COLUMNS: Final = (
     Column("at", "proposed at"),
     Column("decided_at"),
 )
+_LACKS: Final = {
+    "auto_promote": "no pack promotes its class by itself",
+    "confidence_floor": "its confidence is below the floor",
+    "consent": "the user has not consented",
+    "contradiction": "it contradicts what is kept",
+}
+"""Why a pack does not promote a proposal."""
 _REASONS: Final = {
     "user": "it is another user's",
     "consent": "the request gives no consent to `{class}`",
@@ -65,6 +72,8 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "confidence", f"{found['confidence']:g}, last proposed at {found['at']}"
     yield "consent", "given" if found["consent"] else "not given"
     yield "state", decided_text(found)
+    if found["waits_for"]:
+        yield "waits for", f"a person: {', '.join(_LACKS[each] for each in found['waits_for'])}"
     for word in ("contradicts", "supersedes"):
         yield from ((word, f"{_said(other)} ({decided_text(other)})") for other in found[word])
     reason = found["recall"]["reason"]

@@ -46,14 +46,15 @@ class MemoryProposal(NamedTuple):
         named = [self.memory_class, self.tier, self.candidate, tenant_id, user_id]
         return f"mp_{digest_of(named).removeprefix('sha256:')[:16]}"
 
-    def is_due(self, layer: MemoryLayer, verdict: str) -> bool:
-        """Whether a pack promotes it by itself, its contradiction having this verdict."""
-        return (
-            self.memory_class in layer.auto_promote
-            and self.confidence >= layer.confidence_floor
-            and self.consent
-            and verdict == "none"
-        )
+    def lacks(self, layer: MemoryLayer, verdict: str) -> tuple[str, ...]:
+        """Why a pack does not promote it by itself, its contradiction having this verdict; empty where it does."""
+        reasons = {
+            "auto_promote": self.memory_class not in layer.auto_promote,
+            "confidence_floor": self.confidence < layer.confidence_floor,
+            "consent": not self.consent,
+            "contradiction": verdict != "none",
+        }
+        return tuple(reason for reason, holds in reasons.items() if holds)
 
     def repeated_by(self, later: MemoryProposal) -> MemoryProposal:
         """The proposal after another run made it, too: with its evidence, more confidence, and its say on consent."""

@@ -158,5 +158,5 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, why: str) -> EnvironmentRefusal:
-    hint = "move it away, or give --no-memory; it is never overwritten"
+    hint = "move it away, or restore a copy; it is never overwritten"
     return EnvironmentRefusal("memory.damaged", f"{path} cannot be read: {why}", hint=hint)

@@ -261,7 +261,7 @@ def _repeat(
 def _promoted_if_due(
     connection: sqlite3.Connection, stored: StoredProposal, layer: MemoryLayer
 ) -> StoredProposal:
-    if not stored.proposal.is_due(layer, stored.verdict):
+    if stored.proposal.lacks(layer, stored.verdict):
         return stored
     return stored._replace(state="promoted", decided_by=_CODE, decided_at=stored.proposal.at)
 

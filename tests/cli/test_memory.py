@@ -76,6 +76,7 @@ def test_nothing_is_promoted_without_consent_and_the_next_command_says_why(proje
     (line,) = refused.json["error"]["next"]
     why = project.run(*shlex.split(line)[1:]).assert_ok().out
     assert "consent     not given" in why
+    assert "waits for   a person: no pack promotes its class by itself, its confidence is below" in why
     _promote(project, id, "--tenant", "big corp", "--consent", "correction").assert_exit(3)
     assert _values(_promote(project, id, "--tenant", "big corp", "--consent", "preference"), "proposals") == [
         "email"
@@ -127,11 +128,25 @@ def test_why_names_evidence_runs_state_and_whether_it_is_recalled(desk: Project)
     (waiting,) = desk.run(*why, "--json").assert_ok().json["memories"]
     assert (waiting["evidence_refs"], waiting["runs"]) == (["run_1/order", "run_2/mail"], ["run_1", "run_2"])
     assert waiting["recall"] == {"recalled": False, "reason": "proposed"}
+    assert waiting["waits_for"] == ["auto_promote", "confidence_floor"]
     _promote(desk, id, "--tenant", "acme").assert_ok()
     assert "recalled    no: the request gives no consent to `preference`" in desk.run(*why).assert_ok().out
     consent = (*why, "--consent", "preference")
     assert desk.run(*consent, "--json").json["memories"][0]["recall"] == {"recalled": True, "reason": None}
     desk.run(*consent, "--user", "cust_8").assert_exit(2)
+
+
+def test_long_evidence_is_counted(project: Project) -> None:
+    id = _proposed(project)
+    refs = [f"run_2/{number}" for number in range(30)]
+    propose(project.root, payload("email", evidence_refs=refs), run_id="run_2")
+    assert "  evidence    … 11 more\n" in project.run("memory", "ls", "--why", id).assert_ok().out
+
+
+def test_where_no_store_can_be(project: Project) -> None:
+    project.write(".cogcli", "a file")
+    refused = project.run("memory", "ls", "--json").assert_exit(3)
+    assert refused.json["error"]["code"] == "env.disk"
 
 
 def test_a_pack_gives_tenant_classification_lifetime_and_number(desk: Project) -> None:

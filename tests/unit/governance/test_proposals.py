@@ -28,20 +28,26 @@ def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "consent", "verdict", "due"),
+    ("members", "consent", "verdict", "lacks"),
     [
-        ({"confidence": 0.7}, ("preference",), "none", True),
-        ({"confidence": 0.69}, ("preference",), "none", False),
-        ({"confidence": 1}, ("correction",), "none", False),
-        ({"confidence": 1}, ("preference",), "conflicts", False),
-        ({"confidence": 1}, ("preference",), "supersedes", False),
-        ({"confidence": 1, "class": "correction"}, ("correction",), "none", False),
+        ({"confidence": 0.7}, ("preference",), "none", ()),
+        ({"confidence": 0.69}, ("preference",), "none", ("confidence_floor",)),
+        ({"confidence": 1}, ("correction",), "none", ("consent",)),
+        ({"confidence": 1}, ("preference",), "conflicts", ("contradiction",)),
+        ({"confidence": 1}, ("preference",), "supersedes", ("contradiction",)),
+        ({"confidence": 1, "class": "correction"}, ("correction",), "none", ("auto_promote",)),
+        (
+            {"confidence": 0, "class": "correction"},
+            (),
+            "supersedes",
+            ("auto_promote", "confidence_floor", "consent", "contradiction"),
+        ),
     ],
 )
 def test_what_is_promoted_by_itself(
-    members: dict[str, Any], consent: tuple[str, ...], verdict: str, due: bool
+    members: dict[str, Any], consent: tuple[str, ...], verdict: str, lacks: tuple[str, ...]
 ) -> None:
-    assert _made(consent=consent, **members).is_due(LAYER, verdict) is due
+    assert _made(consent=consent, **members).lacks(LAYER, verdict) == lacks
 
 
 def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() -> None:

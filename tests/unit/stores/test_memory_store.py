@@ -193,6 +193,19 @@ def test_superseded_memory_may_be_proposed_anew_but_waits(store: MemoryStore) ->
     assert (again.state, again.verdict, again.decided_by) == ("proposed", "conflicts", "")
 
 
+def test_another_run_adds_evidence_to_what_is_promoted_and_its_consent_counts_for_what_it_says(
+    store: MemoryStore,
+) -> None:
+    _outcomes(store, _sure("email"))
+    (before,) = store.proposals("acme", states=("promoted",))
+    later = _sure("email", evidence_refs=["ev/2"])
+    assert _outcomes(store, later, run_id="run_2", at=LATER) == ["promoted"]
+    assert _outcomes(store, later, run_id="run_3", at=LATER, consent=()) == ["no_consent"]
+    (after,) = store.proposals("acme", states=("promoted",))
+    assert after.proposal.evidence_refs == ("run_1/order", "ev/2")
+    assert (after.decided_by, after.decided_at) == (before.decided_by, before.decided_at) == ("code", NOW)
+
+
 def test_the_first_decision_stands(store: MemoryStore) -> None:
     made = _propose(store)
     first = store.promote("acme", made.proposal_id, by="ann", at=LATER)
@@ -229,6 +242,10 @@ def test_what_may_not_be_recalled_takes_no_place_and_gives_no_value(store: Memor
     found = store.recall("acme", asked, "contact", LAYER, now=LATER, most=2)
     assert [memory.value for memory in found] == [None, None, wanted]
     expiring = MemoryLayer(ttl_s={"durable": 60})
+    more = [_propose_promoted(store, f"words {number}", "evidence_link") for number in range(3)]
+    few = store.recall("acme", asked, "words", LAYER, now=LATER, most=2)
+    assert len(few) == 2
+    assert {memory.value for memory in few} < {wanted, *more}
     late = store.recall("acme", asked, "contact", expiring, now=LATER, most=2)
     assert [memory.value for memory in late] == [None, None]
 
@@ -270,6 +287,7 @@ def test_any_value_comes_back_as_it_was(store: MemoryStore, value: Any) -> None:
         "confidence = 'much'",
         "proposal_id = '$(reboot)'",
         "contradiction = '[]'",
+        'contradiction = \'{"existing": [], "verdict": "maybe"}\'',
         'contradiction = \'{"existing": [1], "verdict": "none"}\'',
         "evidence = '[1]'",
         "value = CAST(X'22FF22' AS TEXT)",
