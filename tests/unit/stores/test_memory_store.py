@@ -348,3 +348,30 @@ def test_of_processes_that_promote_at_once_one_decides(store: MemoryStore, tmp_p
         promoter.stdout.close()  # type: ignore[union-attr]
     assert sorted(is_new for is_new, _ in said) == ["False", "False", "True"]
     assert len({by for _, by in said}) == 1
+
+
+PROPOSER = """
+import sys
+from pathlib import Path
+from cogcli.specs.pack import MemoryLayer
+from cogcli.stores.memory_store import MemoryStore
+candidate = {"entity": "user:c", "predicate": "contact_by", "value": "email"}
+made = {"class": "preference", "tier": "durable", "candidate": candidate, "confidence": 0.5}
+store = MemoryStore(Path(sys.argv[1]))
+for number in range(10):
+    run = f"{sys.argv[2]}_{number}"
+    for _ in range(2):
+        store.propose_all("acme", "c", [{**made, "evidence_refs": [run]}], MemoryLayer(),
+                          consent=("preference",), run_id=run, at="2026-05-05T09:30:00Z")
+"""
+
+
+def test_processes_that_propose_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    proposers = [subprocess.Popen([sys.executable, "-c", PROPOSER, str(path), name]) for name in "abc"]
+    assert [proposer.wait(60) for proposer in proposers] == [0, 0, 0]
+    with contextlib.closing(MemoryStore(path)) as store:
+        (made,) = store.proposals("acme", states=STATES)
+        refs, runs = made.proposal.evidence_refs, store.explain("acme", made.proposal_id)[1]
+    assert sorted(refs) == sorted(runs) == sorted(f"{name}_{n}" for name in "abc" for n in range(10))
+    assert made.proposal.confidence == 1.0
