@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
@@ -158,7 +157,6 @@ def _line(text: str) -> str:
     return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
 
 
-@lru_cache(maxsize=1)
 def _rules_modified_at() -> int:
     """The newest modification of the modules of these checks: after a change old verdicts are not found."""
     return newest_change("specs/checks", "protocols", "schema", "documents")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -159,6 +160,7 @@ def _decode(stored: object) -> Compiled | None:
     return Compiled(raw, warnings)
 
 
+@cache  # what runs is what was imported: a process asks once
 def newest_change(*places: str) -> int:
     """The newest modification (nanoseconds) among the modules of rooms of this package, at any depth."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

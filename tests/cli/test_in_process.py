@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.in_process import NeedsAProcess
+from support.in_process import PURE, NeedsAProcess
 from support.project import INSTALLED_ONLY, Project, Result
 from test_goldens import CASES, FAILS, FAKES, GREET, REVIEW, seed_defects
 
@@ -144,6 +145,13 @@ def test_circuits_are_forgotten(demo: Project) -> None:
     for _ in range(7):
         failed = demo.run(*REVIEW, "--json").assert_exit(1)
         assert failed.json["error"]["code"] == "call.server-error"
+
+
+def test_what_is_kept_between_commands_is_there() -> None:
+    for name in PURE:
+        module = importlib.import_module(name)
+        functions = vars(module).values()
+        assert any(hasattr(each, "cache_clear") and each.__module__ == name for each in functions), name
 
 
 LEFT_OVER = {

@@ -4,7 +4,8 @@
    are files in memory while it runs. Its own children and foreign code see these, too.
 2. Afterwards everything that belongs to the process is as it was: descriptors, directory, variables, time zone, signal
    handlers, search path, modules of the project, the collector, umask, limits of the interpreter.
-3. What the package keeps for the life of a process (circuits, documents read) is forgotten before each command.
+3. What the package keeps for the life of a process (circuits, documents read) is forgotten before each command, but for
+   what follows from its code and from arguments alone (`PURE`): that is the same for every command.
 4. What would differ from a process fails the test instead: threads, children or open files of a project that are left
    over, a call of `os._exit`, variables that an interpreter reads at its start, a second command at the same time.
 """
@@ -38,6 +39,17 @@ _OF_THE_START: Final = ("PYTHON", "LD_", "LC_ALL", "LC_CTYPE", "MALLOC_")
 _HARMLESS: Final = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 _UTF8_LOCALES: Final = ("", "C", "POSIX", "C.UTF-8", "en_US.UTF-8")
 """Under each of these the streams of an interpreter are UTF-8."""
+PURE: Final = (
+    "cogcli.cli.typer_app",
+    "cogcli.core.expressions",
+    "cogcli.core.redact",
+    "cogcli.core.refs",
+    "cogcli.schema.patterns",
+    "cogcli.schema.validator",
+    "cogcli.specs.cache",
+    "cogcli.specs.template",
+)
+"""Modules whose functions remember only what follows from their arguments and from the code, which stays the same."""
 _running = threading.Lock()
 _over = threading.Event()
 
@@ -148,14 +160,14 @@ def _forget() -> None:
 
 @functools.lru_cache(maxsize=1)
 def _caches(modules: int) -> list[Any]:
-    """The functions of the loaded package that remember."""
+    """The functions of the loaded package that remember anything but what follows from code and arguments."""
     kind = type(_caches)
     found = {
         id(value): value
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] == "cogcli"
         for value in vars(module).values()
-        if isinstance(value, kind)
+        if isinstance(value, kind) and value.__module__ not in PURE
     }
     return list(found.values())
 
