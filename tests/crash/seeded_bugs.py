@@ -95,7 +95,7 @@ BUGS = (
         "episode/seal.py",
         "    evidence = fold.evidence\n",
         "    journal.replace(STATE, to_bytes(document))\n    evidence = fold.evidence\n",
-        kills=(76, 77),
+        kills=(74, 75),
     ),
     Bug(
         "the manifest before the documents",
@@ -148,7 +148,7 @@ BUGS = (
         "runs/doubt_decisions.py",
         "        if intent is None or _harmless(intent, attempt.effect):\n",
         "        if True:\n",
-        kills=(28,),
+        kills=(26, 32),
     ),
     Bug(
         "what a person decided in doubt kept to itself",
@@ -163,7 +163,7 @@ BUGS = (
         "runs/effects.py",
         "    if closing is None or decision is not None:\n        return IN_DOUBT, None\n",
         '    if closing is None or decision is not None:\n        return "", None\n',
-        kills=(28, 33),
+        kills=(22, 26),
     ),
     Bug(
         "a run with an effect in doubt ended by a full disk",
@@ -193,7 +193,7 @@ BUGS = (
         "            step_id = StepPath(step_id).owner\n",
         "            pass\n",
         flow="gate",
-        kills=(32,),
+        kills=(30,),
     ),
     Bug(
         "a manifest without what could not be opened",
