@@ -10,12 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from crash_flows import FLOWS
 from crash_points import Outcome, Range
+from crash_verdicts import LONG, Judge, Tell
 from crash_zygote import INSTALLED
-
-LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
-
-Judge = Callable[[str, Iterable[Outcome]], None]
-Tell = Callable[[str, str, int, int], None]
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, Sandbox
 from crash_points import Range
+from crash_verdicts import LONG, Tell
 from fakes.logged import is_clean
 from fakes.runner import ScriptedRunner, gives
 from fakes.runs import RUN_ID, engine_for, request

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, MORE, Flow, Sandbox
 from crash_invariants import CALLS, broken, key_of
 from crash_points import Course, Range, differing, finished, wrong_with
+from crash_verdicts import LONG, Tell
 
 DERIVED = ("state.json", "summary.json", "manifest.json")
 

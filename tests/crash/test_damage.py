@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, Flow, Sandbox
 from crash_invariants import CALLS, broken, key_of
 from crash_points import Range, finished
+from crash_verdicts import LONG, Tell
 from fakes.logged import is_clean
 
 from cogcli.core.errors import CogcliError

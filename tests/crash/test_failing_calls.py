@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, REGISTRY, Flow
 from crash_points import Point, Range
+from crash_verdicts import LONG, Judge, Tell
 from fakes.logged import is_clean
 
 from cogcli.episode.listing.episode_row import read_row

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, SYSCALLS, Flow
 from crash_points import Outcome, Point, Range
+from crash_verdicts import LONG, Judge, Tell
 from fakes.logged import is_clean
 
 from cogcli.episode.verify.check import verify

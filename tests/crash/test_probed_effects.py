@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, Done, Flow, Sandbox
 from crash_service import Service
+from crash_verdicts import LONG, Tell
 from support.waiting import wait_until
 
 PROBED = Path(__file__).resolve().parent / "probed"

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, MORE
 from crash_points import Point, Range
+from crash_verdicts import Tell
 from crash_zygote import Zygotes
 from seeded_bugs import BUGS, Bug, planted
 
