@@ -22,7 +22,7 @@ class Evaluation:
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.reads: dict[str, Any] = {}
-        self.left = MAX_OPERATIONS
+        self.left = 0
 
     def spend(self, operations: int) -> None:
         """Count operations. Raises Broken `limit` once there were too many."""
@@ -40,7 +40,6 @@ class Evaluation:
                 value = value[int(segment)] if len(segment) < 10 and int(segment) < len(value) else None
             else:
                 value = None
-                break
         if scope is self.data:
             self.reads[path] = value
         return MISSING if value is None else value
@@ -57,10 +56,8 @@ Evaluate = Callable[[Evaluation, Any], Any]
 class Broken(Exception):
     """Ends an evaluation; the operator that it happened in adds its place."""
 
-    def __init__(self, code: str, message: str, name: str = "") -> None:
-        super().__init__(message)
-        self.code, self.message, self.name = code, message, name
-        self.path: Path | None = None
+    def __init__(self, code: str, message: str, name: str = "", path: Path | None = None) -> None:
+        self.code, self.message, self.name, self.path = code, message, name, path
 
 
 class Compiler(Protocol):
@@ -71,7 +68,7 @@ class Compiler(Protocol):
     computed: bool
     """Whether `missing` takes names that are worked out."""
 
-    def expression(self, source: Any, path: Path, *, at_root: bool) -> Evaluate: ...
+    def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
 
     def truth_of(self, source: Any) -> Callable[[Any], bool]: ...
 
@@ -84,6 +81,8 @@ class OperatorCall(NamedTuple):
     compiler: Compiler
     arguments: list[Any]
     path: Path
+    depth: int
+    """How many expressions it is inside of, itself among them."""
     listed: bool
     """Whether the arguments are written as a list."""
     at_root: bool
@@ -96,7 +95,9 @@ class OperatorCall(NamedTuple):
     def argument(self, number: int, *, at_root: bool | None = None) -> Evaluate:
         """The closure of an argument; the body of a loop is not `at_root`."""
         inside = self.at_root if at_root is None else at_root
-        return self.compiler.expression(self.arguments[number], self.at(number), at_root=inside)
+        return self.compiler.expression(
+            self.arguments[number], self.at(number), self.depth + 1, at_root=inside
+        )
 
     def every(self) -> list[Evaluate]:
         """The closures of all arguments."""

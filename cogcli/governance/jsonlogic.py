@@ -49,6 +49,10 @@ class RuleFault(NamedTuple):
     path: Path
     message: str
 
+    def refuse(self, evaluation: Evaluation, scope: Any) -> Any:
+        """What a rule with this fault evaluates to: an error, whichever of its parts would be reached."""
+        raise Broken("invalid", self.message, path=self.path)
+
 
 class Rule(NamedTuple):
     """A compiled rule. One with faults never has a result."""
@@ -70,9 +74,6 @@ def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
 
 def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
     """The same in an evaluation that other rules share: its reads are of all of them, its operations of this one."""
-    if rule.faults:
-        fault = rule.faults[0]
-        return RuleError("invalid", pointer_of(fault.path), fault.message, {})
     evaluation.left = MAX_OPERATIONS
     try:
         result = rule.run(evaluation, evaluation.data)
@@ -89,10 +90,11 @@ def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
     """The rule of a JSON value that nests at most `depth` deep; what is wrong with it is in `faults`."""
     compiler = _Compiler(depth)
     if len(canonical(source)) > MAX_BYTES:
-        compiler.fault((), f"longer than {MAX_BYTES} bytes")
-        return Rule(never, frozenset(), False, tuple(compiler.faults))
-    run = compiler.expression(source, (), at_root=True)
-    return Rule(run, frozenset(compiler.paths), compiler.computed, tuple(compiler.faults))
+        run = compiler.fault((), f"longer than {MAX_BYTES} bytes")
+    else:
+        run = compiler.expression(source, (), 1, at_root=True)
+    faults = tuple(compiler.faults)
+    return Rule(faults[0].refuse if faults else run, frozenset(compiler.paths), compiler.computed, faults)
 
 
 class _Compiler:
@@ -105,18 +107,21 @@ class _Compiler:
         self._depth = depth
 
     def fault(self, path: Path, message: str) -> Evaluate:
-        self.faults.append(RuleFault(path, message))
-        return never
+        fault = RuleFault(path, message)
+        self.faults.append(fault)
+        return fault.refuse
 
-    def expression(self, source: Any, path: Path, *, at_root: bool) -> Evaluate:
+    def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate:
         """The closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
-        if len(path) > 2 * self._depth:
+        if not isinstance(source, dict | list):
+            return lambda evaluation, scope: source
+        if depth > self._depth:
             return self.fault(path, f"nested more than {self._depth} deep")
         if isinstance(source, list):
-            parts = [self.expression(item, (*path, i), at_root=at_root) for i, item in enumerate(source)]
+            parts = [
+                self.expression(item, (*path, i), depth + 1, at_root=at_root) for i, item in enumerate(source)
+            ]
             return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
-        if not isinstance(source, dict):
-            return lambda evaluation, scope: source
         if len(source) != 1:
             return self.fault(path, "expected one operator in each object")
         name, arguments = next(iter(source.items()))
@@ -126,7 +131,7 @@ class _Compiler:
         given = arguments if isinstance(arguments, list) else [arguments]
         if not operator.least <= len(given) <= (operator.most or len(given)):
             return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
-        call = OperatorCall(self, given, (*path, name), isinstance(arguments, list), at_root)
+        call = OperatorCall(self, given, (*path, name), depth, isinstance(arguments, list), at_root)
         return _guarded(operator.build(call), call.path)
 
     def truth_of(self, source: Any) -> Callable[[Any], bool]:
@@ -136,18 +141,12 @@ class _Compiler:
         return boolean_of
 
 
-def never(evaluation: Evaluation, scope: Any) -> Any:
-    raise Broken("invalid", "not a rule")
-
-
 def _guarded(run: Evaluate, path: Path) -> Evaluate:
     """An operator that counts as one operation and puts its place on an error that has none."""
 
     def guarded(evaluation: Evaluation, scope: Any) -> Any:
-        evaluation.left -= 1
-        if evaluation.left < 0:
-            evaluation.spend(0)
         try:
+            evaluation.spend(1)
             return run(evaluation, scope)
         except Broken as broken:
             broken.path = path if broken.path is None else broken.path

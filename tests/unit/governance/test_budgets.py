@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from threading import Barrier, Thread
 
-from cogcli.governance.budgets import Budgets, BudgetUsage, Exceeded, Reservation, merge_limits, raised_keys
+from cogcli.governance.budgets import (
+    DEFAULTS,
+    Budgets,
+    BudgetUsage,
+    Exceeded,
+    Reservation,
+    merge_limits,
+    raised_keys,
+)
 
 
 def test_a_reservation_takes_all_keys_or_none() -> None:
@@ -25,6 +33,34 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
         "tokens.workflow": BudgetUsage(40, 0),
     }
     assert budgets.remaining() == {"tool_calls.per_turn": 1, "tokens.workflow": 60}
+
+
+def test_a_reservation_may_take_all_that_is_left_and_no_more() -> None:
+    budgets = Budgets({"turns": 3})
+    assert budgets.reserve({"turns": 4}) == Exceeded("turns", 0, 3)
+    first = budgets.reserve({"turns": 1})
+    assert isinstance(first, Reservation)
+    first.commit()
+    assert isinstance(budgets.reserve({"turns": 1}), Reservation)
+    assert budgets.reserve({"turns": 2}) == Exceeded("turns", 2, 3)
+    assert budgets.usage() == {"turns": BudgetUsage(1, 1)}
+    assert budgets.remaining() == {"turns": 1}
+    assert isinstance(budgets.reserve({"turns": 1}), Reservation)
+    assert budgets.remaining() == {"turns": 0}
+
+
+def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
+    budgets = Budgets({"tokens.workflow": 10, "turns": 1})
+    held = budgets.reserve({"tokens.workflow": 5})
+    assert isinstance(held, Reservation)
+    held.commit({"tokens.workflow": 25, "other": 1})
+    assert budgets.remaining() == {"tokens.workflow": 0, "turns": 1}
+    assert budgets.usage() == {
+        "tokens.workflow": BudgetUsage(25, 0),
+        "turns": BudgetUsage(0, 0),
+        "other": BudgetUsage(1, 0),
+    }
+    assert budgets.reserve({"tokens.workflow": 1}) == Exceeded("tokens.workflow", 25, 10)
 
 
 def test_what_is_released_can_be_had_again() -> None:
@@ -76,11 +112,28 @@ def test_four_threads_grant_exactly_the_limit() -> None:
     assert budgets.usage() == {"a": BudgetUsage(1000, 0), "b": BudgetUsage(1000, 0)}
 
 
+def test_the_budgets_of_a_pack_that_sets_none() -> None:
+    assert merge_limits(DEFAULTS, {}) == {
+        "tokens.context": 8000,
+        "tokens.output": 2000,
+        "tokens.workflow": 80_000,
+        "tool_calls.per_turn": 8,
+        "tool_calls.per_workflow": 32,
+        "wall_clock_ms": 300_000,
+        "heartbeat_ms": 10_000,
+        "replans": 3,
+        "retries": 2,
+        "turns": 10,
+        "soft": 0.5,
+    }
+    assert BudgetUsage() == BudgetUsage(0, 0)
+
+
 def test_limits_are_those_of_the_pack_else_the_defaults_and_flags_only_lower_them() -> None:
     limits = merge_limits(
         {"tool_calls": {"per_turn": 8, "per_workflow": 32}}, {"tool_calls": {"per_turn": 4}}
     )
     assert limits == {"tool_calls.per_turn": 4, "tool_calls.per_workflow": 32}
-    assert raised_keys(limits, {"tool_calls.per_turn": 5, "tool_calls.per_workflow": 1}) == [
+    assert raised_keys(limits, {"tool_calls.per_turn": 5, "tool_calls.per_workflow": 32, "turns": 9}) == [
         "tool_calls.per_turn"
     ]

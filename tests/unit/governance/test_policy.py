@@ -159,6 +159,13 @@ def test_a_rule_that_is_none_denies_and_one_in_the_shadow_does_not() -> None:
     assert _decide(WINDOW._replace(condition="yes", verdict="allow")).reason == "policy_eval_error"
 
 
+def test_each_rule_has_operations_of_its_own() -> None:
+    long = STAFF._replace(condition={"some": [{"var": "order.items"}, {"!": [True]}]})
+    data = {**DATA, "order": {"items": [0] * 6000}}
+    assert _decide(long, long, data=data).verdict == "allow"
+    assert _decide(long, data={**DATA, "order": {"items": [0] * 10_000}}).reason == "policy_eval_error"
+
+
 def test_obligations_are_collected_and_unknown_ones_deny() -> None:
     kept = _decide(LIMIT._replace(obligations=("evidence", "mask:receipt.card")))
     assert kept.obligations == ("evidence", "mask:receipt.card", "idempotency_key")

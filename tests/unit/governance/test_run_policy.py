@@ -1,0 +1,209 @@
+"""The policy of a run tree (docs/reference/pack.md#governed-calls)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
+
+from cogcli.governance.budgets import Budgets
+from cogcli.governance.policy import Policy
+from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy, RunState
+from cogcli.governance.verdict import Verdict
+from cogcli.specs.pack import PackGate
+
+LOOKUP, REFUND = CAPABILITIES["orders.lookup"], CAPABILITIES["payments.refund"]
+FRESH = {"age_days": 12, "total": 240}
+
+
+def _policy(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPolicy:
+    """The support desk's, with other rules where some are given."""
+    layer = raw_pack()["policy_layer"]
+    sections = members.pop("sections", {})
+    of = pack(**({"policy_layer": {**layer, "rules": rules}} if rules is not None else {}), **sections)
+    asked = members.pop("requester", Requester("support.refund", "cust_7", role="support_agent"))
+    given: dict[str, Any] = {"safety_mode": "destructive", "slots": {"order": "order:ord_881"}, **members}
+    return RunPolicy(of, Policy.of(of), Budgets({}), asked, **given)
+
+
+def _rule(condition: Any = True, **then: Any) -> dict[str, Any]:
+    return {"rule_id": "it", "mode": "enforce", "if": condition, "then": {"verdict": "deny", **then}}
+
+
+def _judged(policy: RunPolicy, of: Any = LOOKUP, arguments: Mapping[str, Any] | None = None) -> Verdict:
+    state = RunState({"a": 1}, {"b": 2}, {"c": 3}, 4, "2026-05-04T09:30:00Z")
+    return policy.judge(of, arguments or {}, state, "outer/step", ("crm",))
+
+
+ASKED = Requester(
+    "support.refund", "cust_7", "staff", ("preference",), "support_agent", "neutral", "hello", "mail", "de"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (
+            "request",
+            {"intent": "support.refund", "message": "hello", "channel": "mail", "locale": "de", "params": {"a": 1}},
+        ),
+        ("user", {"id": "cust_7", "role": "staff", "consent": ["preference"]}),
+        ("agent", {"role": "support_agent", "voice": "neutral"}),
+        ("run", {"safety_mode": "destructive", "turn": 4, "now": "2026-05-04T09:30:00Z"}),
+        ("call", {"capability": "orders.lookup", "approval_mode": "read_only", "step": "outer/step"}),
+        ("args", {"order_id": "x"}),
+        ("inputs", {"a": 1}),
+        ("vars", {"b": 2}),
+        ("outputs", {"c": 3}),
+        ("state", {}),
+        ("order", {"id": "ord_881"}),
+    ],
+)  # fmt: skip
+def test_what_a_rule_sees(path: str, value: Any) -> None:
+    policy = _policy([_rule({"!": [{"missing": [path]}]})], requester=ASKED)
+    assert _judged(policy, arguments={"order_id": "x"}).reads == {path: value}
+
+
+def test_a_user_without_a_name_is_the_default_one() -> None:
+    assert Requester("x") == Requester("x", "default", "", (), "", "", "", "", "")
+    assert not Requester("x").is_named
+    assert Requester("x", "cust_7").is_named
+
+
+def test_outputs_that_a_pack_names_are_facts_for_the_next_call() -> None:
+    policy = _policy([_rule({"==": [{"var": "order.age_days"}, 31]})])
+    assert _judged(policy).reason == "evidence_missing:order.age_days"
+    policy.learn("orders.lookup", {"age_days": 31, "total": {"in": [1]}})
+    assert _judged(policy).reason == "it"
+    policy.learn("orders.lookup", {"age_days": None})
+    assert _judged(policy).reason == "it"
+    policy.learn("payments.refund", {"age_days": 1})
+    policy.learn("mail.send", {"age_days": 1})
+    assert _judged(policy).reason == "it"
+    policy.learn("orders.lookup", {"age_days": 12})
+    assert _judged(policy).reason == "no_rule"
+
+
+def test_a_fact_may_lie_deep_begin_a_slot_and_is_the_outputs_no_more() -> None:
+    facts = {"parcel.size": "output.box.size", "parcel.lines.first": "output.lines"}
+    sections = {"tooling_layer": {"capabilities": {"orders.lookup": {"facts": facts}}}}
+    policy = _policy([_rule({"!": [{"missing": ["parcel"]}]})], sections=sections)
+    output: dict[str, Any] = {"box": {"size": 3}, "lines": [1]}
+    policy.learn("orders.lookup", output)
+    output["lines"].append(2)
+    assert _judged(policy).reads == {"parcel": {"size": 3, "lines.first": [1]}}
+
+
+def test_a_fact_cannot_stand_in_for_what_the_run_says() -> None:
+    sections = {
+        "tooling_layer": {"capabilities": {"orders.lookup": {"facts": {"user.id": "output.age_days"}}}}
+    }
+    policy = _policy([_rule({"!": [{"missing": ["user.id"]}]})], sections=sections)
+    policy.learn("orders.lookup", {"age_days": 7})
+    assert _judged(policy).reads == {"user.id": "cust_7"}
+
+
+def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there() -> None:
+    policy = _policy([], required=("order.age_days", "order.total"))
+    assert _judged(policy).verdict == "allow"
+    denied = _judged(policy, REFUND)
+    assert (denied.verdict, denied.stage, denied.reason) == (
+        "deny",
+        "situation",
+        "evidence_missing:order.age_days",
+    )
+    assert (denied.rule, denied.gate, denied.decision) == ("", "", "veto")
+    policy.learn("orders.lookup", {"age_days": 12})
+    assert _judged(policy, REFUND).reason == "evidence_missing:order.total"
+    policy.learn("orders.lookup", FRESH)
+    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert _judged(_policy([], required=("parcel.size",)), REFUND).reason == "evidence_missing:parcel.size"
+
+
+def test_a_no_of_a_rule_keeps_its_reason_where_evidence_is_missing_too() -> None:
+    refused = _judged(_policy([_rule(verdict="refuse")], required=("order.total",)), REFUND)
+    assert (refused.verdict, refused.reason, refused.rule) == ("refuse", "it", "it")
+
+
+@pytest.mark.parametrize(
+    ("obligations", "reason"),
+    [
+        ([], "it"),
+        (["idempotency_key"], "it"),
+        (["evidence"], "evidence_missing:order.total"),
+        (["mask:receipt.card"], "obligation_not_kept"),
+        (["evidence", "mask:receipt.card"], "evidence_missing:order.total"),
+    ],
+)
+def test_obligations_that_are_not_kept_deny(obligations: list[str], reason: str) -> None:
+    policy = _policy([_rule(verdict="allow", obligations=obligations)], required=("order.total",))
+    verdict = _judged(policy)
+    assert verdict.reason == reason
+    assert verdict.allows is (reason == "it")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "listed", "services", "reason"),
+    [
+        ({"a": "pay.example"}, ["pay.example"], ("a",), "no_rule"),
+        ({"a": "evil.example"}, ["pay.example"], ("a",), "host_not_listed"),
+        ({"a": "pay.example", "b": "evil.example"}, ["pay.example"], ("a", "b"), "host_not_listed"),
+        ({"a": "evil.example", "b": "pay.example"}, ["pay.example"], ("a", "b"), "host_not_listed"),
+        ({"a": "", "b": ""}, ["pay.example"], ("a", "b"), "no_rule"),
+        ({"a": "", "b": "evil.example"}, ["pay.example"], ("a", "b"), "host_not_listed"),
+        ({}, ["pay.example"], ("a",), "host_not_listed"),
+        ({}, ["pay.example"], (), "no_rule"),
+        ({"a": "evil.example"}, [], ("a",), "host_not_listed"),
+        ({"a": "evil.example"}, None, ("a",), "no_rule"),
+    ],
+)
+def test_every_service_that_a_call_may_go_to_is_listed(
+    hosts: dict[str, str], listed: list[str] | None, services: tuple[str, ...], reason: str
+) -> None:
+    tooling = raw_pack()["tooling_layer"] | ({} if listed is None else {"hosts": listed})
+    policy = _policy([], hosts=hosts, sections={"tooling_layer": tooling})
+    state = RunState({}, {}, {}, 1, "")
+    for _ in range(2):
+        assert policy.judge(LOOKUP, {}, state, "s", services).reason == reason
+
+
+def test_the_mode_is_the_packs_where_that_is_higher() -> None:
+    policy = _policy()
+    for _ in range(2):
+        assert [policy.mode_of(each) for each in (LOOKUP, REFUND)] == ["read_only", "destructive"]
+
+
+def test_gates_by_name() -> None:
+    policy = _policy()
+    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate(("finance",), 86_400, False)
+    assert policy.gate("GATE_OPERATOR") == policy.gate("unknown") == PackGate()
+    assert policy.name.startswith("support-desk@4.0.0#sha256:")
+    assert policy.records_allow
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "verdict", "reason"),
+    [
+        ("", "allow", "no_rule"),
+        ("network", "allow", "no_rule"),
+        ("local_write", "deny", "above_safety_mode"),
+    ],
+)
+def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reason: str) -> None:
+    policy = LimitsPolicy(Budgets({}), ceiling)
+    found = policy.judge(REFUND, {}, RunState({}, {}, {}, 1, ""), "s")
+    assert found == Verdict(verdict, "permission", reason, approval_mode="network")
+    assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, 1, ""), "s").verdict == "allow"
+    assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
+    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
+    policy.learn("a.b", {"x": 1})
+
+
+def test_a_capability_with_effects_only_where_its_role_may() -> None:
+    mail = capability("mail.send", {}, {}, properties=READ)
+    assert _judged(_policy(), mail).reason == "permission_denied"
+    stranger = _policy(requester=Requester("support.refund", role="stranger"))
+    assert _judged(stranger).reason == "permission_denied"
+    assert _judged(_policy(safety_mode="network"), REFUND).reason == "above_safety_mode"
