@@ -69,7 +69,7 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
         for predicate in dict.fromkeys(edge.predicate for edge in by_subject.get(entity, ())):
             status, chosen = judged.of(entity, predicate)
             if status == "satisfied":
-                facts[slot][predicate] = chosen[0].value if len(chosen) == 1 else [e.value for e in chosen]
+                facts[slot][predicate] = chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
     for name in dict.fromkeys(required):
         slot, _, predicate = name.partition(".")
         status, chosen = judged.of(query.slots.get(slot, ""), predicate)
@@ -164,7 +164,7 @@ class _Standings:
         strongest = [edge for edge in usable if _TRUST[edge.trust] == best]
         if predicate not in self._query.limits.single_valued:
             return "satisfied", _distinct(strongest)
-        if all(equal(edge.value, strongest[-1].value) for edge in strongest):
+        if all(equal(edge.stated, strongest[-1].stated) for edge in strongest):
             return "satisfied", strongest[-1:]
         return "conflict", strongest
 
@@ -173,7 +173,7 @@ def _distinct(edges: list[Edge]) -> list[Edge]:
     """The edges of distinct values, of equal ones the latest."""
     kept: list[Edge] = []
     for edge in edges:
-        kept = [other for other in kept if not equal(other.value, edge.value)]
+        kept = [other for other in kept if not equal(other.stated, edge.stated)]
         kept.append(edge)
     return kept
 

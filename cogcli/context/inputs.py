@@ -80,6 +80,11 @@ class Edge(NamedTuple):
     tenant_id: str = "local"
     seq: int = 0
 
+    @property
+    def stated(self) -> Any:
+        """What the predicate is: the entity, else the value."""
+        return self.object or self.value
+
 
 class PromotedMemory(NamedTuple):
     """One promoted proposal. `rank` is its distance from the request by bm25, the nearest first."""

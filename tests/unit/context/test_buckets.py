@@ -37,6 +37,7 @@ def test_nothing_is_lost_in_silence_and_low_never_displaces_high(
     assert included.keys() | left == {block.block_id for block in blocks}
     assert not included.keys() & left
     assert cut == {id for id, block in included.items() if block.truncated}
+    assert cut == {id for id, block in included.items() if "[truncated: " in block.content}
     for bucket in BUCKETS:
         tokens = sum(block.tokens for block in found.blocks if block.bucket == bucket)
         assert tokens == found.used[bucket] <= allocations[bucket]

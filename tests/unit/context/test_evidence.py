@@ -60,6 +60,17 @@ def test_of_several_values_the_strongest_count() -> None:
     assert found.facts["order"]["tag"] == ["b", "a"]
 
 
+@pytest.mark.parametrize(("others", "status"), [(("ann",), "satisfied"), (("ann", "bob"), "conflict")])
+def test_an_entity_is_a_value_too(others: tuple[str, ...], status: str) -> None:
+    edges = [edge("owner", object=f"person:{name}") for name in others]
+    single = LIMITS._replace(single_valued=("owner",))
+    found = _retrieve(*edges, required=("order.owner",), limits=single)
+    assert [gate.status for gate in found.gates] == [status]
+    several = _retrieve(*edges, edges[0], required=())
+    stated = [f"person:{name}" for name in (*others[1:], others[0])]
+    assert several.facts["order"]["owner"] == (stated if len(stated) > 1 else stated[0])
+
+
 def test_edges_are_followed_breadth_first_within_hops() -> None:
     chain = (
         edge("customer", object="customer:c1"),

@@ -9,17 +9,28 @@ from typing import Any
 import pytest
 from fakes.support_desk import CAPABILITIES, pack, raw_pack
 
-from cogcli.governance.pack_check import check_references, check_rules, run_tests
+from cogcli.governance.pack_check import RuleTest, check_references, check_rules, run_tests
 from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
 
 
 def _problems(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str]]:
+    return [(problem.code, problem.path) for problem in _report(change).problems]
+
+
+def _report(change: Callable[[dict[str, Any]], None]) -> ProblemReport:
     report = ProblemReport("pack.yaml", None)
     changed = _changed(change)
     check_references(changed, report, CAPABILITIES)
     check_rules(changed, report, CAPABILITIES)
-    return [(problem.code, problem.path) for problem in report.problems]
+    return report
+
+
+def _set(raw: Any, path: str, value: Any) -> None:
+    *above, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    for part in above:
+        raw = raw[part]
+    raw[last] = value
 
 
 def _changed(change: Callable[[dict[str, Any]], None]) -> Pack:
@@ -61,13 +72,99 @@ LAYER = "/decision_layer"
     ],
 )
 def test_names_that_nothing_has(path: str, value: Any, expected: str) -> None:
-    def change(raw: Any) -> None:
-        *above, last = [int(part) if part.isdigit() else part for part in path.split("/")]
-        for part in above:
-            raw = raw[part]
-        raw[last] = value
+    assert _problems(lambda raw: _set(raw, path, value)) == [("pack.reference", expected)]
 
-    assert _problems(change) == [("pack.reference", expected)]
+
+def test_what_a_whole_problem_says() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        raw["policy_layer"]["permissions"][0]["allow"] = ["orders.lokup"]
+        rules = raw["policy_layer"]["rules"]
+        rules[0]["then"]["obligations"] = ["evidense"]
+        rules[1]["applies_to"] = {"intents": ["support.*"], "capabilities": ["payment.*"]}
+        rules.append({**rules[0], "rule_id": "other", "then": {"verdict": "allow"}})
+        rules.append({**rules[0], "rule_id": "ghost", "mode": "shadow", "then": {"verdict": "refuse"}})
+
+    assert [(p.code, p.severity, p.path, p.message, p.hint) for p in _report(change).problems] == [
+        (
+            "pack.reference",
+            "E",
+            "/policy_layer/permissions/0/allow/0",
+            "no capability for `support_agent` `orders.lokup`",
+            "did you mean `orders.lookup`?",
+        ),
+        (
+            "policy.obligation",
+            "E",
+            f"{RULES}/0/then/obligations/0",
+            "rule `refund_window`: no obligation `evidense`",
+            "did you mean `evidence`?",
+        ),
+        ("policy.unused", "W", f"{RULES}/1/applies_to", "rule `refund_limit`: no capability of the registry fits", ""),
+        (
+            "policy.contradiction",
+            "W",
+            f"{RULES}/2/then/verdict",
+            "rule `other`: says allow where `refund_window` says deny",
+            "the strictest one counts; remove the other",
+        ),
+    ]  # fmt: skip
+
+
+KINDS = [
+    ("policy_layer/guardrails/must_refuse/0/gate", "GATE", "gate"),
+    ("policy_layer/rules/1/then/gate", "GATE", "gate"),
+    ("policy_layer/rules/0/applies_to", {"intents": ["x"]}, "intent"),
+    ("tooling_layer/capabilities/a.b", {}, "capability"),
+    ("decision_layer/intents/0/capabilities/0", "a.b", "capability"),
+    ("decision_layer/intents/0/templates", ["x"], "template"),
+    ("decision_layer/decisions/0/required_evidence/1", "parcel.size", "slot"),
+    ("decision_layer/task_templates/0/decision", "x", "decision"),
+    ("decision_layer/task_templates/0/outcome", {"met": "paid"}, "outcome"),
+    ("decision_layer/objectives/0/intents", ["x"], "intent"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "kind"), KINDS)
+def test_what_kind_of_name_nothing_has(path: str, value: Any, kind: str) -> None:
+    (problem,) = _report(lambda raw: _set(raw, path, value)).problems
+    name = {"decision_layer/decisions/0/required_evidence/1": "parcel"}.get(path)
+    if name is None:
+        first = next(iter(value.values())) if isinstance(value, dict) and value else value
+        name = first[0] if isinstance(first, list) else "a.b" if value == {} else first
+    assert problem.message == f"no {kind} `{name}`"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("policy_layer/rules/1/then", {"verdict": "allow_with_gate", "gate": "GATE_OPERATOR"}),
+        ("policy_layer/rules/0/applies_to", {"intents": ["support.*"]}),
+        ("decision_layer/task_templates/0", {"id": "refund_with_eligibility", "steps": [], "outcome": {"met": "x"}}),
+    ],
+)  # fmt: skip
+def test_names_that_need_nothing_behind_them(path: str, value: Any) -> None:
+    assert _report(lambda raw: _set(raw, path, value)).problems == []
+
+
+def test_rules_of_other_scopes_or_conditions_do_not_contradict() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        rules = raw["policy_layer"]["rules"]
+        base = {**rules[0], "then": {"verdict": "allow"}}
+        rules.append({**base, "rule_id": "intents", "applies_to": {"capabilities": ["payments.*"]}})
+        rules.append({**base, "rule_id": "names", "applies_to": {"intents": ["support.refund"]}})
+        rules.append({**base, "rule_id": "condition", "if": {">": [{"var": "order.age_days"}, 31]}})
+        rules.append({**rules[0], "rule_id": "same"})
+
+    assert _report(change).problems == []
+
+
+def test_rules_nest_to_twenty_four() -> None:
+    def nested(depth: int) -> Any:
+        return {"!": [nested(depth - 1)]} if depth else True
+
+    for depth, codes in ((24, []), (25, ["policy.rule"])):
+        found = _report(lambda raw, depth=depth: _set(raw, "policy_layer/rules/0/if", nested(depth)))
+        assert [problem.code for problem in found.problems] == codes
 
 
 def test_conditions_that_are_no_rules() -> None:
@@ -112,3 +209,14 @@ def test_a_test_that_fails_and_one_that_is_lacking() -> None:
     found = [(test.number, test.expected, test.found, test.passed) for test in run_tests([wrong])]
     assert found == [(1, "no_match", "match", False), (0, "match", "absent", False)]
     assert run_tests([wrong._replace(mode="shadow", tests=())]) == []
+
+
+def test_what_a_test_of_a_rule_says() -> None:
+    rule = pack().policy.rules[0]._replace(tests=({"data": {}, "expect": "match"},))
+    assert run_tests([rule]) == [
+        RuleTest("refund_window", 1, "match", "error", "no value at `order.age_days`"),
+        RuleTest("refund_window", 0, "no_match", "absent", "no test that expects no_match"),
+    ]
+    shadow = rule._replace(mode="shadow")
+    assert [test.number for test in run_tests([shadow, rule])] == [1, 1, 0]
+    assert RuleTest("r", 1, "match", "match") == RuleTest("r", 1, "match", "match", "")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.governance.policy import GovernedCall, Policy, applies
+from cogcli.governance.policy import STATE_PARTS, GovernedCall, Policy, applies
 from cogcli.governance.verdict import Verdict, approval_mode, is_stricter
 from cogcli.specs.capability import capability_from
 from cogcli.specs.pack import VERDICTS, PackIntent, PolicyRule, RuleScope
@@ -209,6 +209,17 @@ def test_rules_on_arguments_wait_for_the_call() -> None:
         ("ab*ba", "aba", False),
         ("a.b", "a.bc", False),
         ("a.b", "axb", False),
+        ("a*x*c", "abc", False),
+        ("a*b*b*c", "abc", False),
+        ("a*b*b*c", "abbc", True),
+        ("a*bc*c", "abc", False),
+        ("a**b", "ab", True),
+        ("*a", "a", True),
+        ("a*", "b", False),
+        ("*b", "ba", False),
+        ("a*b*", "ab", True),
+        ("", "", True),
+        ("", "a", False),
     ],
 )
 def test_only_a_star_stands_for_other_text(pattern: str, name: str, fits: bool) -> None:
@@ -245,6 +256,232 @@ def test_the_mode_of_a_capability_is_the_highest_that_anything_asks_for(
 ) -> None:
     raw = {"id": "a.b", "version": "1.0.0", "description": "x", "inputs": {}, "outputs": {}, **spec}
     assert approval_mode(capability_from(raw), declared) == mode
+
+
+def _rule(id: str, verdict: str, condition: Any = True, **members: Any) -> PolicyRule:
+    return PolicyRule(id, members.pop("mode", "enforce"), condition, verdict, **members)
+
+
+def test_a_whole_verdict() -> None:
+    rules = (
+        _rule("first", "allow", obligations=("evidence",)),
+        _rule("ghost", "escalate", mode="shadow", gate="GATE_X"),
+        _rule("lost", "allow", {"==": [{"var": "order.x"}, 1]}, mode="shadow"),
+        _rule("third", "allow_with_gate", {">": [{"var": "args.amount"}, 200]}, gate="GATE_FINANCE_APPROVAL"),
+        _rule("fourth", "allow_with_gate", {"==": [{"var": "order.total"}, 240]}, gate="GATE_Y"),
+    )
+    assert _decide(*rules, approval_mode="delegated") == Verdict(
+        "allow_with_gate",
+        "situation",
+        "third",
+        rule="third",
+        gate="GATE_FINANCE_APPROVAL",
+        approval_mode="delegated",
+        matched=("first", "third", "fourth"),
+        would=({"rule": "ghost", "verdict": "escalate"}, {"rule": "lost", "verdict": "deny"}),
+        rule_errors=({"rule": "lost", "code": "missing", "pointer": "/==/0/var"},),
+        obligations=("evidence", "idempotency_key", "named_user"),
+        reads={"order.x": None, "args.amount": 240, "order.total": 240},
+    )
+
+
+def test_a_no_before_any_rule_reads_nothing() -> None:
+    assert _decide(WINDOW, role="other") == Verdict(
+        "deny", "permission", "permission_denied", approval_mode="network"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict", "stage", "reason", "rule", "gate"),
+    [
+        ([("a", "allow"), ("b", "allow")], "allow", "rule", "a", "a", ""),
+        ([("a", "allow"), ("b", "allow_with_gate")], "allow_with_gate", "rule", "b", "b", "GATE_OPERATOR"),
+        ([("a", "escalate"), ("b", "allow_with_gate")], "escalate", "rule", "a", "a", "GATE_OPERATOR"),
+        ([("a", "refuse"), ("b", "deny"), ("c", "deny")], "deny", "rule", "b", "b", ""),
+        ([("a", "refuse"), ("b", "allow")], "refuse", "rule", "a", "a", ""),
+    ],
+)
+def test_of_equals_the_first_counts(
+    rules: list[tuple[str, str]], verdict: str, stage: str, reason: str, rule: str, gate: str
+) -> None:
+    found = _decide(*[_rule(id, word) for id, word in rules])
+    assert (found.verdict, found.stage, found.reason, found.rule, found.gate) == (
+        verdict,
+        stage,
+        reason,
+        rule,
+        gate,
+    )
+
+
+def test_a_gate_is_that_of_the_verdict_it_came_with() -> None:
+    lost = _rule("lost", "allow_with_gate", {"==": [{"var": "order.x"}, 1]}, gate="GATE_X")
+    denied = _decide(lost)
+    assert (denied.verdict, denied.rule, denied.gate) == ("deny", "lost", "")
+    assert _decide(_rule("a", "escalate", gate="GATE_X")).gate == "GATE_X"
+    assert _decide(_rule("a", "allow", gate="GATE_X"), approval_mode="destructive").gate == "GATE_X"
+    destructive = _decide(_rule("a", "allow"), approval_mode="destructive")
+    assert (destructive.verdict, destructive.gate, destructive.reason, destructive.rule) == (
+        "allow_with_gate",
+        "GATE_OPERATOR",
+        "destructive",
+        "a",
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "goes_on"),
+    [("deny", False), ("refuse", False), ("escalate", True), ("allow_with_gate", True), ("allow", True)],
+)
+def test_the_third_check_comes_only_after_the_second_did_not_say_no(verdict: str, goes_on: bool) -> None:
+    fact = _rule("fact", "allow", {"==": [{"var": "order.total"}, 240]})
+    for rules in ((_rule("known", verdict), fact), (fact, _rule("known", verdict))):
+        assert ("order.total" in _decide(*rules).reads) is goes_on
+
+
+@pytest.mark.parametrize(
+    ("rule", "stage", "waits"),
+    [
+        (_rule("a", "deny"), "rule", False),
+        (_rule("a", "deny", {"==": [{"var": "user.role"}, 1]}), "rule", False),
+        (_rule("a", "deny", {"==": [{"var": "request.params.x"}, {"var": "run.turn"}]}), "rule", False),
+        (_rule("a", "deny", {"==": [{"var": "agent.role"}, {"var": "call.step"}]}), "rule", False),
+        (_rule("a", "deny", {"==": [{"var": "order.total"}, 1]}), "situation", False),
+        (_rule("a", "deny", {"==": [{"var": "users"}, 1]}), "situation", False),
+        (_rule("a", "deny", {"==": [{"var": ""}, 1]}), "situation", False),
+        (_rule("a", "deny", {"==": [{"var": "state.goal"}, 1]}), "situation", False),
+        (_rule("a", "deny", {"!": [{"missing": {"merge": [["user.id"]]}}]}), "situation", False),
+        (_rule("a", "deny", {"==": [{"var": "args.amount"}, 1]}), "situation", True),
+        (_rule("a", "deny", {"==": [{"var": "args"}, 1]}), "situation", True),
+        (_rule("a", "deny", limits={"amount": {"max": 1}}), "situation", True),
+    ],
+)
+def test_what_a_rule_reads_says_when_it_is_asked(rule: PolicyRule, stage: str, waits: bool) -> None:
+    (compiled,) = _policy(rule).rules_for("support.refund", "payments.refund")
+    assert (compiled.stage, compiled.needs_arguments) == (stage, waits)
+    found = _decide(rule, arguments=None)
+    assert bool(found.reads or found.matched) is not waits
+
+
+def test_rules_for_arguments_that_are_not_known_yet_are_not_read() -> None:
+    assert _decide(LIMIT, WINDOW, arguments=None).reads == {"order.age_days": 12}
+
+
+@pytest.mark.parametrize(
+    ("scope", "applies_to"),
+    [
+        (RuleScope(), [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]),
+        (RuleScope((), ("payments.refund",)), [("support.refund", "payments.refund")]),
+        (RuleScope((), ("orders.lookup", "payments.refund", "payments.refund")),
+         [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]),
+        (RuleScope((), ("orders.*", "mail.send")), [("support.status", "orders.lookup")]),
+        (RuleScope(("support.refund",), ()), [("support.refund", "payments.refund")]),
+        (RuleScope(("*.status",), ("orders.lookup",)), [("support.status", "orders.lookup")]),
+        (RuleScope(("*.status",), ("payments.*",)), []),
+    ],
+)  # fmt: skip
+def test_where_a_rule_applies(scope: RuleScope, applies_to: list[tuple[str, str]]) -> None:
+    policy = _policy(_rule("a", "deny", scope=scope))
+    calls = [("support.refund", "payments.refund"), ("support.status", "orders.lookup")]
+    assert [call for call in calls if policy.rules_for(*call)] == applies_to
+
+
+def test_rules_stay_in_the_order_of_the_pack_however_they_are_found() -> None:
+    named, every, pattern = RuleScope((), ("payments.refund",)), RuleScope(), RuleScope((), ("pay*",))
+    rules = [_rule(f"r{n}", "allow", scope=scope) for n, scope in enumerate([named, every, pattern, named])]
+    found = _policy(*rules).rules_for("support.refund", "payments.refund")
+    assert [rule.declared.rule_id for rule in found] == ["r0", "r1", "r2", "r3"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "obligations"),
+    [
+        ("read_only", ()),
+        ("local_write", ("idempotency_key",)),
+        ("network", ("idempotency_key",)),
+        ("delegated", ("idempotency_key", "named_user")),
+        ("destructive", ("idempotency_key", "named_user")),
+    ],
+)
+def test_what_a_mode_adds(mode: str, obligations: tuple[str, ...]) -> None:
+    assert _decide(approval_mode=mode).obligations == obligations
+    assert _decide(_rule("a", "deny"), approval_mode=mode).obligations == ()
+    assert _decide(_rule("a", "escalate"), approval_mode=mode).obligations == ()
+
+
+def test_a_rule_may_want_a_named_user_of_a_lower_mode() -> None:
+    rule = _rule("a", "allow", obligations=("named_user",))
+    assert _decide(rule).verdict == "allow"
+    denied = _decide(rule, named_user=False)
+    assert (denied.verdict, denied.reason, denied.rule, denied.gate) == ("deny", "named_user", "", "")
+    assert _decide(named_user=False).verdict == "allow"
+
+
+def test_a_host_that_is_not_listed_goes_before_a_user_without_a_name() -> None:
+    both = _decide(LIMIT, hosts=["a.example"], host="b.example", named_user=False, approval_mode="delegated")
+    assert (both.stage, both.reason, both.rule, both.gate) == ("situation", "host_not_listed", "", "")
+    assert _decide(hosts=["a.example"], host="").verdict == "allow"
+    assert _decide(hosts=None, host="b.example").verdict == "allow"
+
+
+def test_a_rule_of_the_second_check_without_a_result() -> None:
+    lost = _decide(_rule("a", "allow", {"==": [{"var": "user.name"}, "x"]}))
+    assert (lost.stage, lost.reason) == ("rule", "policy_eval_error")
+    broken = _decide(_rule("a", "allow", {"==": [{"var": "order.total"}, "x"]}))
+    assert (broken.stage, broken.reason) == ("situation", "policy_eval_error")
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "kept"),
+    [
+        (5, {}, True),
+        (5, {"max": 5, "min": 5}, True),
+        (5.5, {"max": 5.5}, True),
+        (True, {"max": 5}, False),
+        ("5", {"max": 5}, False),
+        (None, {"min": 0}, False),
+        (True, {"enum": [1]}, False),
+        (1, {"enum": [True, 1.0]}, True),
+        ("a", {"enum": ["a"], "max": 5}, False),
+        (4, {"enum": [4], "max": 3}, False),
+        ({"a": [1]}, {"enum": [{"a": [1.0]}]}, True),
+        (None, {}, True),
+    ],
+)
+def test_what_keeps_a_limit(value: Any, limit: dict[str, Any], kept: bool) -> None:
+    found = _decide(_rule("a", "allow", limits={"amount": limit}), data=_with("args.amount", value))
+    assert (found.verdict, found.reason, found.matched) == ("allow" if kept else "deny", "a", ("a",))
+
+
+def test_every_limit_is_kept() -> None:
+    limits: dict[str, dict[str, Any]] = {"amount": {"max": 300}, "currency": {"enum": ["EUR"]}}
+    assert _decide(_rule("a", "allow", limits=limits)).verdict == "deny"
+    assert _decide(_rule("a", "allow", limits={"amount": {"max": 300}})).verdict == "allow"
+    broken = _rule("a", "allow", limits=limits, obligations=("evidense",))
+    assert _decide(broken).reason == "a"
+
+
+@pytest.mark.parametrize(
+    ("condition", "parts"),
+    [
+        ({">": [{"var": "args.n"}, 9]}, set()),
+        ({"==": [{"var": "states.plan"}, "state.goal"]}, set()),
+        ({"==": [{"var": "order.state"}, 9]}, set()),
+        ({"==": [{"var": "state.beliefs"}, 9]}, set()),
+        ({"==": [{"var": "state.goal.task"}, "x"]}, {"goal"}),
+        ({"!": [{"missing": ["state.plan.steps.0", "state.memory"]}]}, {"plan", "memory"}),
+        ({"!": [{"missing_some": [1, ["state.plan"]]}]}, {"plan"}),
+        ({"some": [{"var": "state.outcomes.actions"}, {"var": "state.goal"}]}, {"outcomes"}),
+        ({"==": [{"var": "state"}, {}]}, STATE_PARTS),
+        ({"==": [{"var": ""}, {}]}, STATE_PARTS),
+        ({"!!": [{"missing": {"merge": [["state.goal"], ["x"]]}}]}, STATE_PARTS),
+        ({"!!": [{"missing": {"var": "names"}}]}, STATE_PARTS),
+    ],
+)
+def test_which_parts_of_the_state_rules_may_read(condition: Any, parts: set[str]) -> None:
+    assert {"goal", "plan", "memory", "outcomes"} == STATE_PARTS
+    assert _policy(STAFF, _rule("a", "deny", condition), WINDOW).state_parts == parts
+    assert _policy().state_parts == set()
 
 
 def test_verdicts_are_ordered() -> None:

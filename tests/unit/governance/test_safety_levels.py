@@ -10,7 +10,15 @@ from cogcli.core.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
-from cogcli.governance.safety import GateVerdict, judge_gate, refusal_before, refusal_of, stricter
+from cogcli.governance.approvals import Asked
+from cogcli.governance.safety import (
+    GateVerdict,
+    judge_gate,
+    refusal_before,
+    refusal_of,
+    refusal_of_asked,
+    stricter,
+)
 from cogcli.specs.capability import Gate, Safety
 
 RANKS = ["sandbox", "standard", "elevated", "privileged"]
@@ -78,3 +86,60 @@ def test_refusals_of_verdicts() -> None:
     human = refusal_of("g", GateVerdict("require_human", ""))
     assert human is not None
     assert (human.code, human.exit_code) == ("safety.confirmation", 5)
+
+
+def test_what_is_said_of_a_refusal() -> None:
+    trust = refusal_before(
+        "c.a", Safety(trust_level="elevated"), trust_level="standard", confirmed=frozenset()
+    )
+    assert trust is not None
+    assert (trust.code, trust.message, trust.hint) == (
+        "safety.trust",
+        "`c.a` needs elevated, run has standard",
+        "run again with --trust-level elevated if you mean to allow it",
+    )
+    confirm = refusal_before(
+        "c.a", Safety(requires_confirmation=True), trust_level="standard", confirmed=frozenset()
+    )
+    assert confirm is not None
+    assert (confirm.code, confirm.message, confirm.hint) == (
+        "safety.confirmation",
+        "`c.a` needs confirmation by a person",
+        "run again with --confirm c.a if you mean to allow it",
+    )
+    said = {
+        word: getattr(refusal_of("g", GateVerdict(word, "why")), "message", None)
+        for word in ("block", "error", "require_human")
+    }
+    assert said == {
+        "block": "gate `g` refused: why",
+        "error": "gate `g` gave no answer: why",
+        "require_human": "gate `g` asks for a person: why",
+    }
+
+
+@pytest.mark.parametrize("reason", ["", None, 3, []])
+def test_a_gate_without_a_reason(reason: Any) -> None:
+    assert judge_gate(Gate("g", "block"), {"allowed": False, "reason": reason}).reason == "not allowed"
+    assert judge_gate(Gate("g", "block"), {}).reason == "answered without a boolean `allowed`"
+
+
+@pytest.mark.parametrize(
+    ("asked", "again"),
+    [
+        (None, False),
+        (Asked("ap", "c.a", "s", "", "", "", gate="g"), False),
+        (Asked("ap", "c.a", "s", "", "", ""), True),
+        (Asked("ap", "c.b", "s", "", "", "", gate="g"), True),
+        (Asked("ap", "c.b", "s", "", "", ""), True),
+    ],
+)
+def test_a_step_that_a_person_was_asked_about_asks_again_once_its_specs_changed(
+    asked: Asked | None, again: bool
+) -> None:
+    refusal = refusal_of_asked("c.a", asked)
+    assert (refusal is not None) is again
+    if refusal is not None:
+        assert isinstance(refusal, SafetyConfirmationRequiredError)
+        assert refusal.code == "safety.confirmation"
+        assert refusal.message == "`c.a` needs confirmation by a person, who was asked before"

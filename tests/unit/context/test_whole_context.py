@@ -1,0 +1,168 @@
+"""One compilation in which everything happens, byte by byte (docs/reference/pack.md#compiler).
+
+`whole_context.json` is what it gives. A change of it is a change of what models see, and of the hashes in records.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cogcli.context.compiler import compile_context
+from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+from cogcli.governance.policy import Policy
+from cogcli.specs.pack import pack_from
+from tests.fakes.support_desk import READ, capability
+
+EXPECTED = Path(__file__).with_name("whole_context.json")
+NOW, OLD = "2026-05-04T09:30:00Z", "2026-05-01T09:30:00Z"
+BOTH = [
+    "parcels.find",
+    "parcels.move",
+    "parcels.weigh",
+    "parcels.burn",
+    "parcels.sell",
+    "parcels.lose",
+    "x.y",
+]
+
+
+def _rule(id: str, capability: str, condition: Any, verdict: str, **then: Any) -> dict[str, Any]:
+    return {
+        "rule_id": id,
+        "mode": "enforce",
+        "applies_to": {"capabilities": [capability]},
+        "if": condition,
+        "then": {"verdict": verdict, **then},
+    }
+
+
+PACK = pack_from(
+    {
+        "contract_meta": {"contract_version": "1.0", "issuer": "example.org"},
+        "pack_meta": {
+            "pack_id": "parcels",
+            "pack_version": "1.2.3",
+            "tenant": "acme",
+            "defaults": {"safety_mode": "destructive", "budget": {"tokens": {"context": 500}}},
+            "buckets": {"evidence": 110, "business": 14, "memory": 40, "session": 14},
+        },
+        "intelligence_refs": {"max_edges": 5, "freshness_s": {"default": 86400}, "single_valued": ["size"]},
+        "business_context": {
+            "blocks": [
+                {
+                    "id": "first",
+                    "text": "One is told. Two is left out of it, because there is not enough room for the whole of it.",
+                    "priority": 60,
+                    "cuttable": True,
+                },
+                {"id": "second", "text": "Nobody sees this sentence."},
+            ]
+        },
+        "policy_layer": {
+            "permissions": [{"role": "clerk", "allow": [id for id in BOTH if id != "parcels.lose"]}],
+            "guardrails": {
+                "must_refuse": [{"id": "card", "pattern": "[0-9]{13}"}],
+                "must_escalate": [
+                    {"id": "legal", "phrases": ["lawyer"]},
+                    {"id": "press", "phrases": ["news"]},
+                ],
+            },
+            "rules": [
+                _rule(
+                    "ask",
+                    "parcels.move",
+                    {"==": [{"var": "user.id"}, "ann"]},
+                    "allow_with_gate",
+                    gate="GATE_X",
+                ),
+                _rule("no_staff", "parcels.burn", {"!=": [{"var": "user.role"}, "staff"]}, "deny"),
+                _rule("heavy", "parcels.sell", {">": [{"var": "parcel.size"}, 3]}, "deny"),
+                _rule("unweighed", "parcels.weigh", {">": [{"var": "parcel.weight"}, 9]}, "deny"),
+                _rule("late", "parcels.find", {">": [{"var": "args.days"}, 9]}, "deny"),
+            ],
+        },
+        "tooling_layer": {"capabilities": {"parcels.find": {"facts": {"parcel.weight": "output.weight"}}}},
+        "decision_layer": {
+            "objectives": [
+                {"id": "all", "text": "Be quick."},
+                {"id": "this", "text": "Find it.", "intents": ["parcels.trace"]},
+                {"id": "other", "text": "Sell more.", "intents": ["parcels.shop"]},
+            ],
+            "intents": [
+                {
+                    "id": "parcels.trace",
+                    "phrases": ["where"],
+                    "slots": {"parcel": {"type": "parcel", "param": "parcel_id", "pattern": "p[0-9]+"}},
+                    "capabilities": BOTH,
+                },
+                {"id": "parcels.shop", "patterns": ["buy .*"], "capabilities": BOTH},
+            ],
+            "decisions": [
+                {"key": "parcels.trace", "required_evidence": ["parcel.size", "parcel.owner", "parcel.tag"]}
+            ],
+        },
+        "memory_layer": {"ttl_s": {"working": 60}, "top_k": 2},
+        "tone_and_comms": {
+            "agent": {"role": "clerk", "voice": "calm"},
+            "non_negotiables": ["Promise nothing.", "Blame nobody."],
+        },
+    }
+)
+
+
+def _edge(predicate: str, value: Any = None, subject: str = "parcel:p1", **members: Any) -> Edge:
+    given: dict[str, Any] = {"observed_at": NOW, "trust": "verified", "tenant_id": "acme", "value": value}
+    return Edge(subject, predicate, f"crm/{predicate}/{value}", **{**given, **members})
+
+
+def _memory(id: str, **members: Any) -> PromotedMemory:
+    given: dict[str, Any] = {
+        "user_id": "ann",
+        "tenant_id": "acme",
+        "evidence_refs": (f"run/{id}",),
+        **members,
+    }
+    return PromotedMemory(id, "durable", "preference", "user:ann", "likes", "tea", OLD)._replace(**given)
+
+
+def _input(**members: Any) -> CompileInput:
+    ids = [id for id in BOTH if id != "x.y"]
+    made = {id: capability(id, {"days": "integer"}, {"weight": "number"}, properties=READ) for id in ids}
+    user = User("ann", "guest", ("preference",))
+    given: dict[str, Any] = {
+        "edges": (
+            _edge("size", 4),
+            _edge("size", 5),
+            _edge("owner", object="person:bob"),
+            _edge("name", "Bob", subject="person:bob"),
+            _edge("tag", "a"),
+            _edge("tag", "b"),
+            _edge("weight", 2, observed_at=OLD),
+            _edge("secret", 1, tenant_id="other"),
+            _edge("note", "x" * 90),
+        ),
+        "memories": (
+            _memory("m4", rank=4.0),
+            _memory("m2", rank=2.0, user_id=""),
+            _memory("m1", rank=1.0),
+            _memory("m0", tier="working"),
+            _memory("m9", user_id="bob"),
+        ),
+        "session": ("hello there", "and then a longer one that finds no room"),
+        "limits": {"tokens.context": 290.0, "buckets.session": 9.0},
+        **members,
+    }
+    request = AgentRequest(
+        "Where is p1? My lawyer asks.", user=user, channel="mail", locale="en", request_id="req_1"
+    )
+    run = RunContext("run_1", "trace_1", "acme", "destructive", "clerk", now=NOW, snapshot_ref="kg_1")
+    return CompileInput(PACK, Policy.of(PACK), request, run, made, **given)
+
+
+def test_everything_that_can_happen_to_a_context() -> None:
+    found = compile_context(_input())
+    assert json.loads(EXPECTED.read_text(encoding="utf-8")) == found.payload
+    assert found.hash == found.payload["context_ledger"]["context_hash"]
+    assert (found.refused, found.overpacked) == ("", False)
