@@ -9,43 +9,79 @@ from cogcli.app.knowledge import open_knowledge
 from cogcli.app.memory import FETCHED, open_memory
 from cogcli.app.packs import FoundPack
 from cogcli.app.settings import Settings
+from cogcli.cognition.invocation import Fetched
 from cogcli.context.compiler import CompiledContext, compile_context
-from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+from cogcli.context.inputs import AgentRequest, CompileInput, RunContext, User
 from cogcli.context.intent import resolve_intent
 from cogcli.core.errors import UsageError
-from cogcli.core.jsonvalue import kind_of
+from cogcli.core.jsonvalue import NOTHING, kind_of
+from cogcli.core.problems import suggestion
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
+from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
 
 _KEYS = {
     "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,
-    "attachments": list, "user": dict,
+    "attachments": list, "user": dict, "session_id": str,
 }  # fmt: skip
+_OF_RUN = {
+    "pack_refs": list, "safety_mode": str, "budget": dict, "trace_id": str, "tags": dict
+}  # fmt: skip
+"""What a request may say of its run, beside what is asked."""
 
 
-class Fetched(NamedTuple):
-    """What the stores gave for a request, and the snapshot of the graph."""
+class GivenRequest(NamedTuple):
+    """A request, and what it says of its run; a command line may only tighten mode and budget."""
 
-    edges: tuple[Edge, ...]
-    memories: tuple[PromotedMemory, ...]
-    snapshot_ref: str
+    request: AgentRequest
+    pack_refs: tuple[str, ...] = ()
+    safety_mode: str = ""
+    budget: dict[str, Any] = NOTHING
+    trace_id: str = ""
+    tags: dict[str, str] = NOTHING
+
+
+def given_request(raw: dict[str, Any]) -> GivenRequest:
+    """A request with what it says of its run, from its JSON. Raises as `request_from`."""
+    known = {**_KEYS, **_OF_RUN}
+    for name, value in raw.items():
+        if name not in known:
+            hint = suggestion(name, known) or f"it has {', '.join(known)}"
+            raise UsageError("usage.value", f"a request has no `{name}`", hint=hint)
+        if not isinstance(value, known[name]):
+            raise UsageError("input.type", f"`{name}` of the request: found {kind_of(value)}")
+    for name in ("pack_refs", "tags"):
+        given: Any = raw.get(name) or ()
+        texts = given.values() if isinstance(given, dict) else given
+        if not all(isinstance(each, str) for each in texts):
+            raise UsageError("input.type", f"`{name}` of the request: expected texts")
+    if not str(raw.get("message") or "").strip():
+        raise UsageError("usage.value", "the request has no `message`", hint="say what is wanted")
+    if raw.get("focus", "off") not in ("off", "deep"):
+        raise UsageError("usage.value", "`focus` of the request: expected off or deep")
+    user = _user(raw.get("user") or {})
+    asked = {name: value for name, value in raw.items() if name in _KEYS}
+    request = AgentRequest(**{**asked, "user": user, "attachments": tuple(raw.get("attachments") or ())})
+    run = {name: raw[name] for name in _OF_RUN if name in raw}
+    return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
 
 
 def request_from(raw: dict[str, Any]) -> AgentRequest:
     """A request from its JSON. Raises UsageError for an unknown key, a wrong type or a missing message."""
+    return given_request(raw).request
+
+
+def _user(raw: dict[str, Any]) -> User:
+    """Whose request it is. Raises UsageError."""
+    known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():
-        if name not in _KEYS:
-            raise UsageError(
-                "usage.value", f"a request has no `{name}`", expected=f"one of {', '.join(_KEYS)}"
-            )
-        if not isinstance(value, _KEYS[name]):
-            raise UsageError("input.type", f"`{name}` of the request: found {kind_of(value)}")
-    if not raw.get("message"):
-        raise UsageError("usage.value", "the request has no `message`", hint="say what is wanted")
-    user = raw.get("user") or {}
-    named = User(user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ()))
-    return AgentRequest(**{**raw, "user": named, "attachments": tuple(raw.get("attachments") or ())})
+        if name not in known or not isinstance(value, known[name]):
+            raise UsageError("input.type", f"`user.{name}` of the request: expected {', '.join(known)}")
+    consent = tuple(raw.get("consent") or ())
+    if any(each not in PROPOSAL_CLASSES for each in consent):
+        raise UsageError("usage.value", f"`user.consent`: expected {', '.join(PROPOSAL_CLASSES)}")
+    return User(raw.get("user_id") or "default", raw.get("role", ""), consent)
 
 
 def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
@@ -65,7 +101,8 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
         state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
         limits=merge_limits(DEFAULTS, pack.defaults.budget),
     )
-    fetched = _fetch(settings, given)
+    entities = tuple(resolve_intent(given).slots.values())
+    fetched = fetch(settings, pack, request, entities)
     return compile_context(
         given._replace(
             edges=fetched.edges,
@@ -75,10 +112,8 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     )
 
 
-def _fetch(settings: Settings, given: CompileInput) -> Fetched:
+def fetch(settings: Settings, pack: Pack, request: AgentRequest, entities: tuple[str, ...]) -> Fetched:
     """The edges around the entities of the request, and the user's memory that shares words with it."""
-    pack, request = given.pack, given.request
-    entities = resolve_intent(given).slots.values()
     with open_knowledge(settings) as graph:
         snapshot = graph.snapshot()
         edges = graph.around(
@@ -94,7 +129,7 @@ def _fetch(settings: Settings, given: CompileInput) -> Fetched:
             request.user,
             request.message,
             pack.memory,
-            now=given.run.now,
+            now=settings.clock.now(),
             most=FETCHED * pack.memory.top_k,
         )
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

@@ -8,10 +8,12 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import state_home
+from cogcli.events.envelope import Event
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.launch import Watch, launch_given
-from cogcli.runs.prepare import RunEnvironment
+from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.results import RunResult
+from cogcli.specs.catalog import Catalog
 
 
 def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
@@ -41,4 +43,12 @@ def environment_of(settings: Settings) -> RunEnvironment:
         signer=partial(signer_of, settings),
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,
+        agent_of=partial(agent_of, settings),
     )
+
+
+def agent_of(settings: Settings | None, started: Event, catalog: Catalog) -> AgentRun:
+    """An agent's run by its log; without settings by that alone: nothing is stored."""
+    from cogcli.app import agent_runs  # only for the log of an agent
+
+    return agent_runs.agent_of(settings, started, catalog)

@@ -100,6 +100,22 @@ class RerunFlags(RunFlags):
     only = ServeFlags.only | {"progress", "plan"}
 
 
+class AgentFlags(RunFlags):
+    """Those of a run that an agent's run has, and what is asked of the agent."""
+
+    only = frozenset(
+        (
+            "trust_level", "confirm", "bind", "timeout", "tag", "durability", "progress", "pack", "intent", "user",
+            "safety_mode", "budget", "trace_id", "message", "param", "dry_run",
+        )
+    )  # fmt: skip
+    message: str | None = text("--message", "TEXT", "what is asked, without a file", INPUT)
+    param: list[str] = text("--param", "k=v", "a parameter: k=text, k:=JSON (repeatable)", INPUT)
+    dry_run: bool = switch(
+        "--dry-run", help="show context and plan; nothing is called or written", panel=EXECUTION
+    )
+
+
 class TraceFlags(Flags):
     """What of an episode is shown, and how."""
 

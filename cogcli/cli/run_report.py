@@ -32,8 +32,8 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     step = error.get("step")
     episode = "@last" if here else short_episode(result.episode_id)
     found = []
-    if error.get("code") in ("safety.confirmation", "policy.approval"):
-        found.append(f"cogcli resume {episode} --approve {error.get('capability')}{again}")
+    if result.approve:
+        found.append(f"cogcli resume {episode} {result.approve}{again}")
     if result.in_doubt:
         from cogcli.runs.doubt_decisions import resume_commands
 

@@ -64,7 +64,8 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)
     read = assemble(context, flags)
-    request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, **options)
+    policy = _policy_request(context, flags, problems)
+    request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, policy=policy, **options)
     return GivenRun(request, [*problems, *read.problems], read.doubtful)
 
 
@@ -85,7 +86,6 @@ def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliE
         "seed": flags.seed or 0,
         "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
         "durability": settings.value("durability"),
-        "policy": _policy_request(context, flags, problems),
     }
 
 
@@ -93,14 +93,7 @@ def _policy_request(
     context: CommandContext, flags: RunFlags, problems: list[CogcliError]
 ) -> PolicyRequest | None:
     """What the flags say of the policy of a run; None where they say nothing. Raises as `resolve_pack`."""
-    budget = {}
-    for key, value in parse_pairs(flags.budget, "--budget", "k=N", problems).items():
-        if value.isascii() and value.isdigit() and len(value) < 16:
-            budget[key] = int(value)
-        else:
-            problems.append(
-                UsageError("usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number")
-            )
+    budget = parse_budget(flags.budget, problems)
     request = PolicyRequest(
         flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
     )
@@ -121,6 +114,19 @@ def _policy_request(
 
         request = request._replace(pack=resolve_pack(context.settings, request.pack))
     return request if any(request) else None
+
+
+def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:
+    """The limits of `--budget`; an error for each that is no number is added to `problems`."""
+    budget = {}
+    for key, value in parse_pairs(given, "--budget", "k=N", problems).items():
+        if value.isascii() and value.isdigit() and len(value) < 16:
+            budget[key] = int(value)
+        else:
+            problems.append(
+                UsageError("usage.value", f"`--budget {key}`: found `{value[:60]}`, expected a number")
+            )
+    return budget
 
 
 def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:

@@ -37,6 +37,7 @@ class AgentRequest(NamedTuple):
     focus: str = "off"
     attachments: tuple[dict[str, Any], ...] = ()
     request_id: str = ""
+    session_id: str = ""
 
     def to_payload(self) -> dict[str, Any]:
         """The request as JSON, by which it is hashed."""

@@ -229,6 +229,10 @@ class BudgetExceededError(RuntimeErrorBase):
     """A call would pass a budget of its run (docs/reference/pack.md#budgets)."""
 
 
+class AgentError(RuntimeErrorBase):
+    """An agent found no plan that may run, or no room for what it has to know (docs/reference/agent-run.md#ends)."""
+
+
 class InternalError(RuntimeErrorBase):
     """A bug of ours."""
 
@@ -323,6 +327,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("policy", PolicyDeniedError, "policy.denied policy.refused", VETOED),
     FailureRow("approval", PolicyApprovalError, "policy.approval policy.escalated", PENDING),
     FailureRow("budget", BudgetExceededError, "budget.exceeded", VETOED),
+    FailureRow("agent", AgentError, "agent.replans context.overpacked", NO),
     FailureRow("else", InternalError, "internal", BUG),
     FailureRow(
         "command line",

@@ -117,7 +117,7 @@ class Engine:
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
-        self.loop = Loop(options.max_workers, live=dispatcher is None or dispatcher.live)
+        self.loop = Loop(options.max_workers, live=self.is_live)
         self._plans: dict[str, StepPlan] = {}
 
     def append_held(self, below: str = "") -> None:
@@ -129,6 +129,22 @@ class Engine:
         self.held = [each for each in self.held if each not in due]
         for each in due:
             each.run.emit(each.draft, durable=each.durable)
+
+    def observe(self, apply: Callable[[Event], None]) -> None:
+        """Pass each further event to `apply` as well, before the listener."""
+        before = self.listener
+
+        def both(event: Event) -> None:
+            apply(event)
+            if before is not None:
+                before(event)
+
+        self.listener = both
+
+    @property
+    def is_live(self) -> bool:
+        """Whether calls that no log has are made."""
+        return self.dispatcher is None or self.dispatcher.live
 
     @property
     def stopping(self) -> bool:

@@ -56,7 +56,7 @@ def _judge(
     from cogcli.governance.run_policy import RunState
 
     state, engine = record.run.state, record.run.engine
-    seen = RunState(state.inputs, state.vars, state.outputs, 1, now)
+    seen = RunState(state.inputs, state.vars, state.outputs, now)
     services = tuple(member.service_id for member in engine.runner.chain(capability.id).members)
     return policy.judge(capability, values, seen, record.path, services)
 

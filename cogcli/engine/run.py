@@ -1,10 +1,11 @@
-"""A whole run: first event, plan, graph, outcome, last event. The one loop for live runs, resume and replay."""
+"""A whole run: first event, program, outcome, last event. The one loop for live runs, resume and replay, of a skill's
+plan or of an agent's turns."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
 from cogcli.engine.context import Engine, Run
@@ -34,6 +35,8 @@ class Request(NamedTuple):
     """By step: the result it reuses. In the first event, so that a resume reuses it, too."""
     policy: Mapping[str, Any] = {}
     """The PolicyRequest of the run; empty for the default policy."""
+    agent: Mapping[str, Any] = {}
+    """What an agent was asked, and what its stores gave for that; empty for the run of a skill."""
     effects: Mapping[str, Any] = {}
     """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
 
@@ -46,16 +49,65 @@ class Finished(NamedTuple):
     steps: dict[str, str]
 
 
-def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Finished:
-    """Run a skill to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it early.
-    Raises what the sink raises: without a log no run continues."""
-    root = _Root(engine, plan, request, run_id)
-    limit = engine.options.timeout_seconds
-    deadline = None if limit is None else time.monotonic() + limit
+class Limit(NamedTuple):
+    """How long a root run may take from now, in seconds, and the error past that."""
 
-    def late() -> RunTimeoutError:
-        return RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
+    seconds: float
+    late: Callable[[], RuntimeErrorBase]
 
+
+def run_limit(engine: Engine) -> Limit | None:
+    """The limit of time that the options of a run set."""
+    seconds = engine.options.timeout_seconds
+    if seconds is None:
+        return None
+    return Limit(seconds, lambda: RunTimeoutError("run.timeout", f"exceeded {seconds:g} s"))
+
+
+class RunProgram(Protocol):
+    """What a root run does between its first event and its last."""
+
+    def limit(self, engine: Engine) -> Limit | None:
+        """How long it may take."""
+        ...
+
+    def run(self, root: RootRun) -> Effects:
+        """Do it, and give the RunOutcome. May raise RuntimeErrorBase."""
+        ...
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        """The outcome with which the run ends, after appending what belongs before its last event; not called for a
+        run that waits."""
+        ...
+
+
+class SkillProgram:
+    """The program of a skill: its plan, once."""
+
+    def limit(self, engine: Engine) -> Limit | None:
+        return run_limit(engine)
+
+    def run(self, root: RootRun) -> Effects:
+        run = root.run
+        outcome = yield from root.drive(run.plan, _plan_event(run))
+        return describe_outcome(outcome, run.state.skill_id)
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        return outcome
+
+
+SKILL: Final = SkillProgram()
+
+
+def execute(
+    engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram = SKILL
+) -> Finished:
+    """Run a program to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it
+    early. Raises what the sink raises: without a log no run continues."""
+    root = RootRun(engine, plan, request, run_id, program)
+    limit = program.limit(engine)
+    deadline = None if limit is None else time.monotonic() + limit.seconds
+    late = limit.late if limit else None
     try:
         finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=late))
         return finished
@@ -63,34 +115,58 @@ def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Fi
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
 
 
-class _Root:
-    def __init__(self, engine: Engine, plan: StepPlan, request: Request, run_id: str) -> None:
-        self._engine = engine
+class RootRun:
+    """A root run while its program drives it. `run` has the state that all its plans share."""
+
+    def __init__(
+        self, engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram
+    ) -> None:
+        self.engine = engine
+        self._program = program
         self._started = engine.clock.monotonic()
         self._started_at = engine.clock.now()
-        event = engine.append(_first_event(engine, plan, request, run_id))
+        self.first = engine.append(_first_event(engine, plan, request, run_id))
         if engine.spent_ms is not None:
-            self._started_at = event.timestamp
-        self._run = Run(engine, plan, initial_state(event), "", 0, run_step)
-        self._graph = GraphDriver(self._run)
+            self._started_at = self.first.timestamp
+        self.run = Run(engine, plan, initial_state(self.first), "", 0, run_step)
+        self._graph: GraphDriver | None = None
 
     def steps(self) -> Effects:
-        run = self._run
-        run.emit(_plan_event(run))
+        run = self.run
         outcome = yield from self._drive()
         if outcome.status == "pending":
             reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
-            self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
+            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)
         else:
+            outcome = self._program.end(self, outcome)
             self._terminate(outcome)
         results = run.state.step_results
-        ids = [planned.step.id for planned in run.plan.steps]
+        ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
         return Finished(outcome, run.state, statuses)
 
+    def drive(self, plan: StepPlan, created: Draft) -> Effects:
+        """Append the event of a plan, run its steps over the state of this run, and give the RunOutcome by how they
+        end. Raises Interrupted after a signal."""
+        run = self.run
+        run.emit(created)
+        del created  # else the records of all steps would live as long as the run
+        if plan is not run.plan:
+            run = Run(self.engine, plan, run.state, "", 0, run_step)
+        self._graph = GraphDriver(run)
+        yield from self._graph.drive()
+        if self.engine.loop.signal is not None:
+            raise Interrupted(self.engine.loop.signal)
+        return outcome_of(
+            self._graph.endings,
+            run.state.outputs,
+            plan.skill.outputs,
+            keep_going=not self.engine.options.fail_fast,
+        )
+
     def _drive(self) -> Effects:
         try:
-            yield from self._graph.drive()
+            return (yield from self._program.run(self))
         except Interrupted as interruption:
             return (yield from self._abort(interruption.signal))
         except RuntimeErrorBase as error:
@@ -98,48 +174,41 @@ class _Root:
         except CogcliError:
             raise
         except Exception as bug:
-            yield from self._graph.wind_down(force=True)
+            if self._graph is not None:
+                yield from self._graph.wind_down(force=True)
             return self._failed_outcome(InternalError("internal", f"{type(bug).__name__}: {bug}"), bug)
-        if self._engine.loop.signal is not None:
-            return (yield from self._abort(self._engine.loop.signal))
-        outcome = outcome_of(
-            self._graph.endings,
-            self._run.state.outputs,
-            self._run.plan.skill.outputs,
-            keep_going=not self._engine.options.fail_fast,
-        )
-        return describe_outcome(outcome, self._run.state.skill_id)
 
     def _failed_outcome(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
         error.__cause__ = cause
-        return RunOutcome("error", error, dict(self._run.state.outputs))
+        return RunOutcome("error", error, dict(self.run.state.outputs))
 
     def _abort(self, signal: str) -> Effects:
         """Start nothing new, let running calls end for a while, then finish as aborted."""
-        self._engine.loop.honour()
+        self.engine.loop.honour()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
-        self._run.emit(build.run_aborting(self._run.state.run_id, reason=reason, signal=signal))
-        yield from self._graph.wait(until=self._engine.loop.grace_until)
-        yield from self._graph.wind_down(force=True)
-        yield from self._graph.drive()
-        return self._pending_outcome() or RunOutcome("aborted", None, dict(self._run.state.outputs))
+        self.run.emit(build.run_aborting(self.run.state.run_id, reason=reason, signal=signal))
+        if self._graph is not None:
+            yield from self._graph.wait(until=self.engine.loop.grace_until)
+            yield from self._graph.wind_down(force=True)
+            yield from self._graph.drive()
+        return self._pending_outcome() or RunOutcome("aborted", None, dict(self.run.state.outputs))
 
     def _pending_outcome(self) -> RunOutcome | None:
         """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
-        engine = self._engine
+        engine = self.engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
         if doubt is None or not engine.waits_in_doubt:
             return None
         return describe_outcome(
-            RunOutcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id
+            RunOutcome("pending", doubt, dict(self.run.state.outputs)), self.run.state.skill_id
         )
 
     def _terminate(self, outcome: RunOutcome) -> None:
-        engine, error = self._engine, outcome.error
+        engine, error = self.engine, outcome.error
         engine.append_held()
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
         draft = build.run_terminated(
-            self._run.state.run_id,
+            self.run.state.run_id,
             status=outcome.status,
             status_reason=error.code if error else None,
             outputs=outcome.outputs,
@@ -147,7 +216,7 @@ class _Root:
             required_missing=list(outcome.required_missing),
             metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
         )
-        self._run.emit(draft, durable=True)
+        self.run.emit(draft, durable=True)
 
 
 def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:
@@ -166,6 +235,8 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
         policy=dict(request.policy),
+        agent=dict(request.agent),
+        using="agent" if request.agent else "runner",
     )
 
 

@@ -17,6 +17,11 @@ Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
 
 
+DecisionStatus = Literal[
+    "completed", "refused", "denied", "pending_approval", "escalated", "failed", "aborted"
+]
+
+
 class SkillRef(seed.Part):
     """Which skill ran."""
 
@@ -90,13 +95,25 @@ class Outcomes(seed.Part):
     outputs: Json
 
 
+class DecisionSummary(seed.Part):
+    """What an agent's run decided: `decision.json` has the rest."""
+
+    decision_id: str
+    decision_key: str
+    status: DecisionStatus
+    status_reason: str
+    record_hash: Digest
+
+
 class Links(seed.Part):
-    """The files of the episode; summary and manifest of terminal runs only."""
+    """The files of the episode; summary and manifest of terminal runs only, context and decision of an agent's."""
 
     events: Literal["events.jsonl"]
     learn: Literal["learn.jsonl"]
     summary: Literal["summary.json"] | None = None
     manifest: Literal["manifest.json"] | None = None
+    context: Literal["context.json"] | None = None
+    decision: Literal["decision.json"] | None = None
 
 
 class StateDocument(seed.Part):
@@ -111,6 +128,81 @@ class StateDocument(seed.Part):
     memory: Memory
     outcomes: Outcomes
     links: Links
+
+
+class ContextFile(seed.Part):
+    """`context.json`: the compiled context of each turn."""
+
+    schema_version: Literal["context/1"]
+    turns: list[Json]
+
+
+class Actor(seed.Part):
+    """Whose request it was, and the role in which the agent acted."""
+
+    user_id: str | None
+    role: str | None
+    agent: str | None
+
+
+class Critic(seed.Part):
+    """What the critic said of each plan, and of each turn."""
+
+    verify: list[Json]
+    score: list[Json]
+
+
+class DecisionLineage(seed.Part):
+    """What the decision was made from."""
+
+    pack_ref: str | None
+    policy_hash: str | None
+    snapshot_ref: str | None
+    compiled_context_hashes: list[Digest]
+    model: Json | None
+    tokenizer: Json | None
+    functional_state: list[Json]
+    parent_decision_id: str | None
+
+
+class DecisionBudget(seed.Part):
+    """Limits by dotted key, and what is used of those that are counted."""
+
+    limits: dict[str, Number]
+    used: dict[str, Count]
+
+
+class DecisionFile(seed.Part):
+    """`decision.json`."""
+
+    schema_version: Literal["decision/1"]
+    decision_id: str
+    decision_key: str
+    run_id: str
+    trace_id: str | None
+    tenant_id: str | None
+    session_id: str | None
+    status: DecisionStatus
+    status_reason: str
+    outcome: str
+    intent: str
+    task_template: str | None
+    actor: Actor
+    subjects: list[str]
+    evidence_refs: list[str]
+    evidence_gates: list[Json]
+    policy_decisions: list[Json]
+    approvals: list[Json]
+    controls_active: list[str]
+    plan_ref: Json | None
+    calls: list[Json]
+    outputs: Json
+    critic: Critic
+    memory_proposals: list[Json]
+    lineage: DecisionLineage
+    budget: DecisionBudget
+    children: list[Json]
+    record_hash: Digest
 
 
 class Counts(seed.Part):

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
-from cogcli.episode.layout import FindingSink, ignore_message
+from cogcli.episode.document_bytes import to_bytes
+from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.project import Projection
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
@@ -137,3 +138,11 @@ def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:
     for _, event in events:
         fold.apply(event)
     return fold
+
+
+def decision_files(fold: LogFold) -> dict[str, bytes]:
+    """By name the documents that only the run of an agent has."""
+    decision = fold.projection.decision
+    if decision is None:
+        return {}
+    return {CONTEXT: to_bytes(decision.context()), DECISION: to_bytes(decision.record())}

@@ -21,10 +21,13 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
+from cogcli.episode.decision import DecisionFold
 from cogcli.episode.document_bytes import milliseconds_between, to_bytes
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
 from cogcli.episode.layout import (
+    CONTEXT,
+    DECISION,
     INTUITION_MODES,
     OPEN_LINKS,
     OUTCOMES,
@@ -68,6 +71,8 @@ class Projection:
         self.status = "pending"
         """The outcome word."""
         self._resumed = False
+        self.decision: DecisionFold | None = None
+        """What the run decided; None for the run of a skill."""
         self.root: str | None = None
         self.last: Event | None = None
 
@@ -91,6 +96,11 @@ class Projection:
             if event.phase != "start":
                 self._on_repair("the log does not begin with a start event")
                 self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
+        if self.decision is not None:
+            try:
+                self.decision.apply(event)
+            except _UNFIT as error:
+                self._on_repair(f"{event.event_type} changes no decision: {error!r:.80}")
         if self.is_root(event):
             self._apply_to_root(event)
         if event.phase == "act":
@@ -110,6 +120,8 @@ class Projection:
         try:
             self.plan.rules = rules_of(payload)
             self.state = initial_state(event._replace(payload=self.start_payload))
+            if type(payload.get("agent")) is dict and event.seq is not None:
+                self.decision = DecisionFold(event)
         except _UNFIT as error:
             self._on_repair(f"the start event gives no state: {error}")
             run_id, trace_id = event.run_id or "", event.trace_id or ""
@@ -161,6 +173,9 @@ class Projection:
 
         Under rules 2 large values stand by reference: `put` gets the JSON of each and gives its digest.
         """
+        links = dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS)
+        if self.decision is not None:
+            links |= {"context": CONTEXT, "decision": DECISION}
         document = {
             "version": VERSION,
             "state_schema_version": SCHEMA_VERSION,
@@ -170,9 +185,11 @@ class Projection:
             "plan": self.plan.result(),
             "memory": self.memory(),
             "outcomes": self.outcomes(),
-            "links": dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS),
+            "links": links,
             "x-cognitive": snapshot(self.state),
         }
+        if self.decision is not None:
+            document["x-decision"] = self.decision.summary()
         if self.rules > FIRST:
             _shorten(document, put)
         return document

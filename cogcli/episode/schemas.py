@@ -96,7 +96,7 @@ def event_schema() -> Schema:
 def _document(title: str, model: type[BaseModel], *, closed: bool = True) -> Schema:
     """The schema of a document; `closed` where it has no keys but its own and `x-...`."""
     schema: Schema = model.model_json_schema()
-    definitions = schema.pop("$defs")
+    definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
     if closed:
         schema, parts = _closed(schema), {name: _closed(part) for name, part in parts.items()}
@@ -117,5 +117,7 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "state-written": partial(_document, "state.json, as cogcli writes it", document_models.StateDocument),
     "summary": partial(_document, "summary.json", document_models.Summary),
     "manifest": partial(_document, "manifest.json", document_models.Manifest),
+    "context": partial(_document, "context.json", document_models.ContextFile),
+    "decision": partial(_document, "decision.json", document_models.DecisionFile),
 }
 """By the stem of the file that they describe, and who writes it."""

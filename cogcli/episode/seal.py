@@ -11,7 +11,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.log_fold import LogFold, fold_log
+from cogcli.episode.log_fold import LogFold, decision_files, fold_log
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.refusals import unreadable
@@ -62,7 +62,8 @@ def _fold_whole(journal: Journal) -> LogFold:
 
 
 def _persist(journal: Journal, fold: LogFold) -> Event:
-    """The projection evidence, which is on disk before `state.json` is replaced."""
+    """The projection evidence, which is on disk before `state.json`, and what that links of an agent's run, are
+    replaced."""
     document = fold.projection.result(journal.put_large)
     evidence = fold.evidence
     if evidence is None:
@@ -71,5 +72,7 @@ def _persist(journal: Journal, fold: LogFold) -> Event:
             fold.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
         )
         evidence = journal.append_derived(draft)
+    for name, data in decision_files(fold).items():
+        journal.replace(name, data)
     journal.replace(STATE, state_bytes(document, fold.projection.rules))
     return evidence

@@ -53,6 +53,7 @@ def run_started(
     taken_over: PayloadDict | None = None,
     effects: PayloadDict | None = None,
     policy: PayloadDict | None = None,
+    agent: PayloadDict | None = None,
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -77,18 +78,25 @@ def run_started(
         payload["policy"] = policy
     if effects:
         payload["effects"] = effects
+    if agent:
+        payload["agent"] = agent
     return _draft("run.started", run_id, payload, step_id, "system")
 
 
-def plan_created(run_id: str, *, rationale: str, step_records: list[PayloadDict], steps: list[str]) -> Draft:
-    """The plan of the root run; `steps` are the labels of old readers, `kind:description`."""
+def plan_created(
+    run_id: str, *, rationale: str, step_records: list[PayloadDict], steps: list[str],
+    source: str = "planner.skill", made: PayloadDict | None = None,
+) -> Draft:  # fmt: skip
+    """The plan of the root run; `steps` are the labels of old readers, `kind:description`. `made` has the
+    members that only a plan of an agent has."""
     payload = {
-        "source": "planner.skill",
+        "source": source,
         "rationale": rationale,
         "step_records": step_records,
         "steps": steps,
+        **(made or {}),
     }
-    return _draft("plan.created", run_id, payload, agent_id="planner.skill")
+    return _draft("plan.created", run_id, payload, agent_id=source)
 
 
 def step_started(run_id: str, step_id: str, *, speaker: str, payload: PayloadDict) -> Draft:
@@ -182,6 +190,16 @@ def policy_decided(run_id: str, step_id: str, *, payload: PayloadDict, caused_by
 def budget_exceeded(run_id: str, step_id: str, *, key: str, used: int, limit: int) -> Draft:
     """The budget that a call would pass."""
     return _draft("budget.exceeded", run_id, {"key": key, "used": used, "limit": limit}, step_id, "policy")
+
+
+def of_turn(
+    event_type: str, run_id: str, payload: PayloadDict, *, phase: str = "", speaker: str = "agent",
+    step_id: str | None = None,
+) -> Draft:  # fmt: skip
+    """An event of the cognitive loop; `phase` is that of a layer, where its type has none."""
+    return _draft(event_type, run_id, payload, step_id, speaker)._replace(
+        phase=phase or EVENT_TYPES[event_type].phase
+    )
 
 
 def doubt_decided(

@@ -57,6 +57,8 @@ class RunStarted(Payload):
     """By step path: what the run did that this one runs again, and what was said about each."""
     policy: Json | None = None
     """What governs the run beside safety levels: pack, intent, user, ceiling and budgets, as they were given."""
+    agent: Json | None = None
+    """What an agent was asked, its limits, and what its stores gave for that; absent for the run of a skill."""
     parent_run_id: str | None
     rules: Literal[1, 2] = 1
     """Which rules the log follows (`episode.rules`); the root's first event says it."""
@@ -69,6 +71,10 @@ class PlanCreated(Payload):
     rationale: str
     step_records: list[Json]
     steps: list[str]
+    plan_id: str | None = None
+    """Of a plan that an agent made, as the members below."""
+    plan_hash: str | None = None
+    turn: Count | None = None
 
 
 class StepStarted(Payload):
@@ -273,12 +279,85 @@ class Runtime(Payload):
     changed_specs: list[str] | None = None
 
 
+class Heartbeat(Payload):
+    """A sign of life of a run that waits for calls. `remaining` is what each budget has left."""
+
+    elapsed_ms: Count
+    waiting_on: list[str]
+    remaining: Json = {}
+
+
 class LayerCompleted(Payload):
-    """One layer of the cognitive loop."""
+    """One layer of the cognitive loop: the names of what it read, and by name what it wrote."""
 
     layer: str
     reads: list[str]
     writes: Any
+    turn: Count = 1
+    skipped: str | None = None
+
+
+class ContextCompiled(Payload):
+    """What a model would be given in a turn."""
+
+    turn: Count
+    context_hash: str
+    context: Json
+
+
+class CandidateProposed(Payload):
+    """What a planner proposes: a template, calls, or a response."""
+
+    turn: Count
+    planner: str
+    template: str | None = None
+    decision_key: str = ""
+    calls: list[Json] = []
+    response: str = ""
+
+
+class Criticised(Payload):
+    """What the critic says of a plan before it runs, or of what came of it."""
+
+    turn: Count
+    verdict: str
+    reason: str = ""
+    fails: list[Json] = []
+    goal_met: bool | None = None
+    evidence_gates: list[Json] = []
+
+
+class LoopDetected(Payload):
+    """Calls that were proposed again and brought nothing new."""
+
+    turn: Count
+    kind: str
+    key: str
+    count: Count
+    calls: list[str]
+    unchanged: list[str]
+    hint: str
+
+
+class FunctionalState(Payload):
+    """How hard a turn is pressed; each from 0 to 1."""
+
+    turn: Count
+    captured_at: str
+    budget_pressure: Number
+    loop_pressure: Number
+    evidence_pressure: Number
+    gate_pressure: Number
+    conflict_pressure: Number
+    escalation_propensity: Number
+
+
+class MemoryProposed(Payload):
+    """What may be remembered after the turn, and the facts that it brought."""
+
+    turn: Count
+    proposals: list[Json]
+    facts: list[Json] = []
 
 
 class ReflectionRecorded(Payload):
@@ -288,6 +367,20 @@ class ReflectionRecorded(Payload):
     reasons: list[str]
     goal_met: bool | None = None
     budget: Json | None = None
+    turn: Count = 1
+    next: str = ""
+
+
+class DecisionRecorded(Payload):
+    """How an agent's run ends: `decision.json` has the rest."""
+
+    decision_id: str
+    decision_key: str
+    status: str
+    status_reason: str
+    outcome: str
+    outputs: Json
+    record_hash: str
 
 
 class RunTerminated(Payload):

@@ -115,8 +115,26 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         "runtime", "Runtime", one_process_only=True, by_timing=True, words=("reason", "signal"),
         attributes=_RUNTIME,
     ),
-    "layer.completed": EventType("", "LayerCompleted"),
-    "reflection.recorded": EventType("reflect", "ReflectionRecorded"),
+    "run.heartbeat": EventType(
+        "runtime", "Heartbeat", one_process_only=True, by_timing=True, words=("elapsed_ms", "waiting_on")
+    ),
+    "layer.completed": EventType("", "LayerCompleted", words=("turn", "layer", "skipped")),
+    "context.compiled": EventType("interpret", "ContextCompiled", words=("turn", "context_hash")),
+    "candidate.proposed": EventType(
+        "action_candidate", "CandidateProposed", words=("turn", "planner", "template")
+    ),
+    "critic.verified": EventType("governance", "Criticised", words=("turn", "verdict", "reason")),
+    "critic.scored": EventType("governance", "Criticised", words=("turn", "verdict", "reason")),
+    "loop.detected": EventType(
+        "governance", "LoopDetected", words=("turn", "kind", "count"), attributes=("kind", "key", "count")
+    ),
+    "functional_state.captured": EventType("insight", "FunctionalState", words=("turn", "escalation_propensity")),
+    "memory.proposed": EventType("memory", "MemoryProposed", words=("turn",)),
+    "reflection.recorded": EventType("reflect", "ReflectionRecorded", words=("turn", "goal_met")),
+    "decision.recorded": EventType(
+        "insight", "DecisionRecorded", words=("decision_key", "status", "status_reason"),
+        attributes=("decision_id", "decision_key", "status", "status_reason"),
+    ),
     "run.terminated": EventType("terminate", "RunTerminated", reduced=True, words=("status", "ms", "episode")),
     "run.state_projection": EventType(
         "runtime", "StateProjection", projected=True, one_process_only=True, outside_time=True, words=("status",)

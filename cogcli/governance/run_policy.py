@@ -48,7 +48,6 @@ class RunState(NamedTuple):
     inputs: Mapping[str, Any]
     vars: Mapping[str, Any]
     outputs: Mapping[str, Any]
-    turn: int
     now: str
 
 
@@ -85,7 +84,8 @@ class RunPolicy:
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name = safety_mode, pack.ref
-        self._policy = policy
+        self.rules = policy
+        self.turn = 1
         self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         self._required, self._hosts = tuple(required), hosts
         self._view = view
@@ -111,6 +111,11 @@ class RunPolicy:
         """What is given each event of the run; None where no rule reads the state."""
         return self._view.apply if self._view else None
 
+    @property
+    def snapshot(self) -> Mapping[str, Any]:
+        """What rules read of the run's state."""
+        return self._view.read() if self._view else NOTHING
+
     def judge(
         self,
         capability: Capability,
@@ -131,8 +136,8 @@ class RunPolicy:
             named_user=asked.is_named,
             host=self._foreign_host(services),
         )
-        verdict = self._policy.decide(asked.intent, call, self._data(call, state, step))
-        lacking = next((name for name in self._required if not self._knows(name)), "")
+        verdict = self.rules.decide(asked.intent, call, self._data(call, state, step))
+        lacking = next(iter(self.unresolved), "")
         reason = ""
         if lacking and (is_above(mode, "read_only") or "evidence" in verdict.obligations):
             reason = f"evidence_missing:{lacking}"
@@ -166,6 +171,16 @@ class RunPolicy:
             slot, _, name = key.partition(".")
             self._facts.setdefault(slot, {})[name] = deep_copy(value)
 
+    def note_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take up what is known before any call, by slot; what calls of this run gave stands above it."""
+        for slot, known in facts.items():
+            self._facts[slot] = {**known, **self._facts.get(slot, {})}
+
+    @property
+    def unresolved(self) -> tuple[str, ...]:
+        """The required evidence that is not known."""
+        return tuple(name for name in self._required if not self._knows(name))
+
     def _foreign_host(self, services: tuple[str, ...]) -> str:
         """The first host of these services that the pack does not list, else the first one; of a service that is not
         known a name that no list holds; empty where nothing leaves this machine."""
@@ -187,7 +202,7 @@ class RunPolicy:
             **self._facts,
             **self._parties,
             "request": {**self._asked, "params": state.inputs},
-            "run": {"safety_mode": self.safety_mode, "turn": state.turn, "now": state.now},
+            "run": {"safety_mode": self.safety_mode, "turn": self.turn, "now": state.now},
             "call": {"capability": call.capability, "approval_mode": call.approval_mode, "step": step},
             "args": call.arguments,
             "inputs": state.inputs,

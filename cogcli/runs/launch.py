@@ -20,8 +20,8 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
-from cogcli.engine.ports import CapabilityRunner
-from cogcli.engine.run import Finished, Request, execute
+from cogcli.engine.ports import CallPolicy, CapabilityRunner
+from cogcli.engine.run import SKILL, Finished, Request, execute
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.store import Store
@@ -34,7 +34,7 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import PreparedRun, RunEnvironment, call_policy
+from cogcli.runs.prepare import AgentOf, AgentRun, PreparedRun, RunEnvironment, call_policy
 from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
@@ -118,7 +118,8 @@ def launch(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
         )
-        finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control)
+        agent = prepared.agent
+        finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
         return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
@@ -131,12 +132,14 @@ def launch(
 
 
 def run_engine(
-    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control
-) -> Finished:
+    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control,
+    agent: AgentRun | None,
+) -> Finished:  # fmt: skip
     """Run an engine to its end, cancelled by `control`, and seal its episode or leave it waiting."""
     control.attach(engine)
     with divert_streams():
-        finished = execute(engine, engine.plan_of(skill_id), request, run_id)
+        program = agent.program if agent else SKILL
+        finished = execute(engine, engine.plan_of(skill_id), request, run_id, program)
     seal_run(journal, finished)
     return finished
 
@@ -157,7 +160,9 @@ def engine_of(
     return Engine(capabilities=catalog.by_name, skills=catalog.skills, earlier=earlier, **parts)
 
 
-def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: Any) -> Engine:
+def engine_over_log(
+    catalog: Catalog, log: LogIndex, started: Event, agent: AgentRun | None, **parts: Any
+) -> Engine:
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
     effects, options = started.payload.get("effects"), started.payload["options"]
@@ -169,11 +174,20 @@ def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: An
         taken_over=log.reused,
         effects=effects,
         behind=log.behind if effects else None,
-        policy=call_policy(catalog, PolicyRequest.recorded(started.payload), started.payload["inputs"]),
+        policy=agent.policy if agent else _recorded_policy(catalog, started),
         **parts,
     )
     engine.passes_null = rules_of(started.payload) == FIRST
     return engine
+
+
+def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
+    return call_policy(catalog, PolicyRequest.recorded(started.payload), started.payload["inputs"])
+
+
+def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
+    """What an agent was asked, by the first event of its run; None for the run of a skill."""
+    return agent_of(started, catalog) if agent_of and started.payload.get("agent") else None
 
 
 def live_runner(
@@ -214,9 +228,10 @@ def invoker_context(
 
 
 def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
-    skill, frame = prepared.skill, prepared.frame
+    skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
+    own = " ".join(f"{skill.name}: {skill.description}".split())
     return Request(
-        task=frame.get("goal") or " ".join(f"{skill.name}: {skill.description}".split()),
+        task=agent.task if agent else frame.get("goal") or own,
         inputs=prepared.inputs,
         frame=frame,
         seed=prepared.request.seed,
@@ -227,7 +242,9 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
             "cogcli": __version__,
             "python": ".".join(map(str, sys.version_info[:3])),
             "specs_blob": journal.put_blob(compact(document_of(prepared.catalog))),
+            **(agent.pins if agent else {}),
         },
         selection=selection,
         policy=prepared.request.policy.to_payload() if prepared.request.policy else {},
+        agent=agent.payload if agent else {},
     )

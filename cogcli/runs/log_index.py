@@ -62,6 +62,8 @@ class LogIndex:
         self._answered: list[Event] = []
         self.redeemed: dict[str, int] = {}
         """By the id of a person's answer: the position of the decision about the call that it led to."""
+        self._drafted = 0
+        """The position of the last event that the engine drafts."""
         self.keys: dict[ScopeKey, str] = {}
         """The idempotency key that a call was sent with last, where a service had closed the one before."""
         self.probes: Counter[ScopeKey] = Counter()
@@ -105,6 +107,7 @@ class LogIndex:
         elif row.resolves:
             self._answered.append(event)
         if not row.one_process_only:
+            self._drafted = event.seq or 0
             path = StepPath(event.step_id or "")
             if path.is_probe and row.closes:
                 self.probes[event.run_id, path.owner] += 1
@@ -150,6 +153,9 @@ class LogIndex:
         return {event.step_id or "": _asked(event) for event in waiting}
 
     def _used(self, answer: Event) -> bool:
+        """Whether what an answer allowed was begun; an escalation allows whatever comes next."""
+        if answer.payload.get("capability") == "":
+            return self._drafted > (answer.seq or 0)
         if answer.id in self.redeemed:
             return True
         intent = self.intents.get((answer.run_id, answer.step_id))

@@ -32,7 +32,7 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
     if not request.pack:
         _require_known(request.budget)
         return LimitsPolicy(Budgets(request.budget), request.safety_mode)
-    pack = _pack_of(catalog, request)
+    pack = pack_of(catalog, request)
     intent = pack.decisions.intents.get(request.intent)
     if intent is None:
         hint = suggestion(request.intent, pack.decisions.intents) or "name one of its intents with --intent"
@@ -43,16 +43,26 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
         if isinstance(inputs.get(slot.param), str)
     }
     requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
+    _require_known(request.budget)
+    limits = limits_of(pack, request.budget)
+    budgets = Budgets({key: int(limits[key]) for key in ENFORCED})
+    return governed_by(catalog, pack, requester, budgets, request.safety_mode, slots)
+
+
+def governed_by(
+    catalog: Catalog, pack: Pack, requester: Requester, budgets: Budgets, safety_mode: str, slots: Mapping[str, str]
+) -> RunPolicy:  # fmt: skip
+    """The policy of a run under a pack. Raises UsageError for a mode above the pack's."""
     rules = Policy.of(pack)
     return RunPolicy(
         pack,
         rules,
-        Budgets(_limits(pack, request.budget)),
+        budgets,
         requester,
-        safety_mode=_ceiling(pack, request.safety_mode),
+        safety_mode=ceiling_of(pack, safety_mode),
         slots=slots,
         hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
-        required=pack.decisions.required_evidence(intent.id),
+        required=pack.decisions.required_evidence(requester.intent),
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
     )
 
@@ -65,7 +75,8 @@ def _host_of(catalog: Catalog, service: Service) -> str:
     return (urlsplit(str(address)).hostname if address else "") or "?"
 
 
-def _pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
+def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
+    """The pack that a run names. Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`."""
     id, _, wanted = request.pack.partition("#")
     pack = catalog.packs.get(id)
     if pack is None:
@@ -78,7 +89,7 @@ def _pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
     return pack
 
 
-def _ceiling(pack: Pack, given: str) -> str:
+def ceiling_of(pack: Pack, given: str) -> str:
     """The safety mode of a run: the pack's, which a flag may only lower. Raises UsageError."""
     own = pack.defaults.safety_mode
     if given and is_above(given, own):
@@ -87,15 +98,14 @@ def _ceiling(pack: Pack, given: str) -> str:
     return given or own
 
 
-def _limits(pack: Pack, given: Mapping[str, int]) -> dict[str, int]:
-    """The limits of a run: the pack's, which flags may only lower. Raises UsageError."""
-    _require_known(given)
+def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
+    """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError."""
     limits = merge_limits(DEFAULTS, pack.defaults.budget)
     if raised := raised_keys(limits, given):
         key = raised[0]
         text = f"`--budget {key}={given[key]}` is above the pack's {limits[key]:g}"
         raise UsageError("usage.value", text, hint="a flag may only lower it")
-    return {key: int(value) for key, value in {**limits, **given}.items() if key in ENFORCED}
+    return {**limits, **given}
 
 
 def _require_known(given: Mapping[str, int]) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from cogcli.core.system import Clock, IdSource
     from cogcli.engine.context import RunOptions
     from cogcli.engine.ports import CallPolicy
+    from cogcli.engine.run import RunProgram
     from cogcli.episode.signing import Sign
+    from cogcli.events.envelope import Event
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.specs.registry import Registry
 
@@ -33,6 +35,21 @@ FRAME: Final[Fields] = {
     "assumptions": FieldSpec("array", items=_TEXT),
     "priority": _TEXT,
 }
+
+
+class AgentRun(NamedTuple):
+    """What the first event of an agent's run says beside that of a skill, and what the run does."""
+
+    task: str
+    payload: Mapping[str, Any]
+    """The `agent` of `run.started`."""
+    pins: Mapping[str, Any]
+    program: RunProgram
+    policy: CallPolicy
+
+
+AgentOf = Callable[["Event", Catalog], AgentRun]
+"""An agent's run, by its first event and the catalog to go on with. How an agent works is known to the room above."""
 
 
 class RunRequest(NamedTuple):
@@ -90,6 +107,8 @@ class PreparedRun(NamedTuple):
     warnings: list[Problem]
     policy: CallPolicy | None = None
     """What decides about its calls; None for the default policy."""
+    agent: AgentRun | None = None
+    """What an agent was asked; None for the run of a skill."""
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
@@ -190,6 +209,8 @@ class RunEnvironment(NamedTuple):
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
     circuits: Circuits | None = None
     """Circuit breakers; None for those that all runs of this process share."""
+    agent_of: AgentOf | None = None
+    """An agent's run as its log has it; None where no agent can run."""
 
 
 def one_step_skill(

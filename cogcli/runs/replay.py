@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,19 +11,21 @@ from typing import Final, NamedTuple
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
-from cogcli.engine.run import Request, execute
+from cogcli.engine.run import SKILL, Request, execute
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.refusals import open_episode
 from cogcli.events.envelope import Event
 from cogcli.governance import approvals
 from cogcli.protocols import PROTOCOLS
-from cogcli.runs.launch import engine_over_log
+from cogcli.runs.launch import engine_over_log, recorded_agent
 from cogcli.runs.log_index import LogIndex, read_log_index
 from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.prepare import AgentOf
 from cogcli.runs.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
 from cogcli.runs.results import Control
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.lock import PIN
+from cogcli.specs.pack_skills import reach_pack
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill import targets_of
 from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
@@ -46,7 +48,9 @@ class ReplayResult(NamedTuple):
     changed_specs: tuple[str, ...] = ()
 
 
-def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResult:
+def replay(
+    directory: Path, open_registry: Callable[[], Registry], agent_of: AgentOf | None = None
+) -> ReplayResult:
     """Run an episode again from its log and its pinned specs. No service is called, no clock or random source is read.
 
     Of a run that was resumed with changed specs the registry is not compared: its log has a note of the change.
@@ -67,10 +71,12 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
     control = Control()
     sink = ReplaySink(log, Redactor(()), control)
+    agent = recorded_agent(agent_of, catalog, started)
     engine = engine_over_log(
         catalog,
         log,
         started,
+        agent,
         sink=sink,
         runner=sink,
         dispatcher=sink.dispatcher,
@@ -82,7 +88,8 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
     engine.waits_in_doubt = log.stops
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
-        execute(engine, plan, request_from(started), started.run_id or "")
+        program = agent.program if agent else SKILL
+        execute(engine, plan, request_from(started), started.run_id or "", program)
         found = sink.find_missing()
     except EndOfLog:
         found = sink.find_missing()
@@ -134,7 +141,17 @@ def request_from(started: Event) -> Request:
         taken_over=payload.get("taken_over") or {},
         effects=payload.get("effects") or {},
         policy=payload.get("policy") or {},
+        agent=payload.get("agent") or {},
     )
+
+
+def reach_recorded(registry: Registry, started: Event, *, also: Iterable[str] = ()) -> Catalog:
+    """The closure now of what a run began with: its skill, and its pack. Raises as `Registry.reach`."""
+    policy = PolicyRequest.recorded(started.payload)
+    pack = policy.pack_id if policy else ""
+    if started.payload.get("agent"):
+        return reach_pack(registry, pack, also=also)
+    return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)
 
 
 def find_changed_specs(open_registry: Callable[[], Registry], started: Event) -> dict[str, str]:
@@ -143,10 +160,8 @@ def find_changed_specs(open_registry: Callable[[], Registry], started: Event) ->
     Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
-    policy = PolicyRequest.recorded(started.payload)
     try:
-        skill, pack = started.payload["skill"]["id"], policy.pack_id if policy else ""
-        current = open_registry().reach(skill, pack=pack).pins
+        current = reach_recorded(open_registry(), started).pins
     except CogcliError:
         return {}
     return {
@@ -170,12 +185,12 @@ def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Eve
     touched = {name.partition(":")[2] for name in changed}
     if not touched:
         return None
-    skill = catalog.skills[started.payload["skill"]["id"]]
-    for step in skill.steps:
+    steps = catalog.skills[started.payload["skill"]["id"]].steps
+    for step in steps:
         for _, target in targets_of(step):
             capability = catalog.aliases.get(target, target).removeprefix("skill:")
             bindings = catalog.bindings_of.get(capability, ())
             services = {catalog.bindings[id].service for id in bindings}
             if touched & {capability, *bindings, *services}:
                 return step.id
-    return skill.steps[0].id
+    return steps[0].id if steps else "t1"  # the first turn of an agent

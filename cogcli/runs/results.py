@@ -17,6 +17,7 @@ from cogcli.episode.seal import persist_pending, seal
 from cogcli.events import build
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.closed_scopes import find_full_disk
+from cogcli.runs.error_payload import error_payload
 from cogcli.runs.log_index import LogIndex
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
@@ -43,6 +44,8 @@ class RunResult(NamedTuple):
     """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
     """The step paths of undecided calls in doubt; empty unless the run waits."""
+    approve: str = ""
+    """The flags of `resume` that answer the first open request; empty unless the run waits for one."""
 
 
 class Control:
@@ -101,13 +104,13 @@ def finish_run(
     finished: Finished, journal: Journal, control: Control, catalog: Catalog | None = None
 ) -> RunResult:
     """The RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
-    from cogcli.runs.error_payload import error_payload
-
     outcome, state = finished.outcome, finished.state
     in_doubt: tuple[str, ...] = ()
+    approve = ""
     if outcome.status == "pending":
         log = LogIndex(event for _, event in journal.events())
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
+        approve = _approve_flags(log.open_requests[0].payload) if log.open_requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),
@@ -121,8 +124,16 @@ def finish_run(
         counts=dict(Counter(finished.steps.values())),
         stopped_by=control.signals[0] if control.signals else "",
         in_doubt=in_doubt,
+        approve=approve,
         finished=finished,
     )
+
+
+def _approve_flags(asked: dict[str, Any]) -> str:
+    """What a person types to approve a request; of a gate that wants a role with that role."""
+    name = asked["capability"] or asked.get("gate") or asked["approval_id"]
+    roles = asked.get("approver_roles")
+    return f"--approve {name}" + (f" --by $USER:{roles[0]}" if roles else "")
 
 
 def _exit_code(outcome: RunOutcome, control: Control) -> int:

@@ -22,11 +22,22 @@ from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
-from cogcli.runs.launch import InterceptedRunner, engine_over_log, live_runner, run_engine
+from cogcli.runs.launch import (
+    InterceptedRunner,
+    engine_over_log,
+    live_runner,
+    recorded_agent,
+    run_engine,
+)
 from cogcli.runs.log_index import LogIndex, answered_request, locate_error
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import RunEnvironment
-from cogcli.runs.replay import find_differing_specs, read_pinned_catalog, request_from
+from cogcli.runs.prepare import AgentRun, RunEnvironment
+from cogcli.runs.replay import (
+    find_differing_specs,
+    reach_recorded,
+    read_pinned_catalog,
+    request_from,
+)
 from cogcli.runs.rerun_effects import find_repeats
 from cogcli.runs.results import (
     Control,
@@ -140,9 +151,10 @@ class _Resumption(NamedTuple):
             new = [self._append_answer(asked, granted=granted) for asked, granted in answers]
             repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
             doubts = OpenDoubts(log, journal, resolutions, repeats)
-            engine = self._engine(catalog, live, doubts, new, listener, control)
+            agent = recorded_agent(environment.agent_of, catalog, self.started)
+            engine = self._engine(catalog, live, doubts, new, listener, control, agent)
             skill, first = self.started.payload["skill"]["id"], request_from(self.started)
-            finished = run_engine(engine, skill, first, log.root or "", journal, control)
+            finished = run_engine(engine, skill, first, log.root or "", journal, control, agent)
             return finish_run(finished, journal, control)
         except EnvironmentRefusal as error:
             waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
@@ -152,7 +164,7 @@ class _Resumption(NamedTuple):
 
     def _engine(
         self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, new: list[Answered],
-        listener: Callable[[Event], None], control: Control,
+        listener: Callable[[Event], None], control: Control, agent: AgentRun | None,
     ) -> Engine:  # fmt: skip
         environment, request, log = self.environment, self.request, self.log
         sink = ResumeSink(self.journal, log, control, abort=request.abort)
@@ -165,6 +177,7 @@ class _Resumption(NamedTuple):
             catalog,
             log,
             self.started,
+            agent,
             sink=sink,
             dispatcher=sink.dispatcher,
             runner=InterceptedRunner(live, answer),
@@ -190,10 +203,7 @@ class _Resumption(NamedTuple):
         # declaration.
         pinned = read_pinned_catalog(started, self.directory).capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        policy = PolicyRequest.recorded(started.payload)
-        pack = policy.pack_id if policy else ""
-        skill = started.payload["skill"]["id"]
-        catalog = self.environment.open_registry().reach(skill, also=sorted(gates), pack=pack)
+        catalog = reach_recorded(self.environment.open_registry(), started, also=sorted(gates))
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)

@@ -42,14 +42,18 @@ class Registry:
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
-        builder = self._builder()
+        builder = self.builder()
         if not builder.exists("skill", skill_id):
             hint = suggestion(skill_id, self.ids("skill"))
             raise SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
         if pack:
             builder.add_pack(pack)
+        return self.close(builder, [skill_id], also)
+
+    def close(self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]) -> Catalog:
+        """The catalog of these skills with those nested in them, and of the capabilities `also` that exist."""
         called = [name for name in also if builder.exists("capability", builder.canonical(name))]
-        skills, seen = [skill_id], set[str]()
+        seen = set[str]()
         while skills:
             name = skills.pop()
             skill = None if name in seen else builder.add_skill(name)
@@ -64,7 +68,7 @@ class Registry:
 
         Raises CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
         """
-        builder = self._builder()
+        builder = self.builder()
         if not builder.exists("capability", builder.canonical(name)):
             hint = suggestion(name, self.ids("capability"))
             raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
@@ -87,7 +91,7 @@ class Registry:
 
     def everything(self) -> Catalog:
         """All specs of all layers."""
-        return self._build_catalog(self._builder().add_everything(), partial=False)
+        return self._build_catalog(self.builder().add_everything(), partial=False)
 
     def files(self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None) -> Catalog:
         """These files and directories with the registry that they refer to; `only` of the catalog names these files.
@@ -111,7 +115,7 @@ class Registry:
     def ids(self, kind: str) -> list[str]:
         """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
         their files."""
-        builder = self._builder()
+        builder = self.builder()
         names = {p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)}
         return sorted(names.union(builder.entries() if kind == "service" else ()))
 
@@ -128,7 +132,7 @@ class Registry:
 
     def bound(self, binding_id: str) -> str | None:
         """The capability of a binding in any layer, None if no readable file has its id."""
-        builder = self._builder()
+        builder = self.builder()
         builder.add_bindings(builder.files("binding"))
         binding = builder.specs.bindings.get(binding_id)
         return binding.capability if binding else None
@@ -138,7 +142,8 @@ class Registry:
             self._cache.flush()
         return builder.catalog(partial=partial, known=self.ids, bound=self.bound)
 
-    def _builder(self) -> CatalogBuilder:
+    def builder(self) -> CatalogBuilder:
+        """A builder over all layers, with nothing added."""
         return CatalogBuilder([layout_of(layer) for layer in self.layers], self._reader())
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:

@@ -28,6 +28,7 @@ FLOORS = {
     "runs": 8,
     "stores": 8,
     "verification": 9,
+    "cognition": 9,
     "app": 10,
     "cli": 11,
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
+from cogcli.app.run_skill import agent_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import NewestEpisode, command, integer
@@ -43,7 +44,7 @@ def replay(
     if at is not None:
         return _show_state_at(context, directory, at)
 
-    result = runs.replay(directory, partial(open_registry, context.settings))
+    result = runs.replay(directory, partial(open_registry, context.settings), partial(agent_of, None))
     context.own["replay"] = {
         "equal": result.difference is None,
         "events": result.events,

@@ -21,6 +21,8 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import (
     BLOBS,
+    CONTEXT,
+    DECISION,
     EVENTS,
     FILES,
     LEARN,
@@ -55,6 +57,7 @@ class DocumentCheck:
         """Everything that is wrong with the documents."""
         if self._log.readable:
             yield from self._state()
+            yield from self._decision()
             yield from self._ending()
         if self._sealed:
             yield from self._manifest()
@@ -90,6 +93,26 @@ class DocumentCheck:
             for digest in states[0].blobs:
                 if f"{BLOBS}/{digest[7:]}" not in self._files:
                     yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
+
+    def _decision(self) -> Iterator[Finding]:
+        """The documents that only an agent's run has: those of the last projection, or of the one before it."""
+        states = self._log.states
+        for name in (CONTEXT, DECISION):
+            expected = states[0].decision.get(name) if states else None
+            data = self._read(name)
+            if expected is None:
+                if name in self._files and not self._sealed:
+                    yield error_finding("file.early", name, 1, "no event of the log says that it was written")
+                continue
+            self._expected[name] = expected
+            if data is None:
+                if self._sealed or len(states) > 1:
+                    yield error_finding("file.missing", name, 0, "the log says that it was written")
+            elif data != expected:
+                if not self._sealed and data in (state.decision.get(name) for state in states[1:]):
+                    yield Finding("state.stale", "info", name, 0, "is that of the projection before the last")
+                else:
+                    yield _differs(name, data, expected)
 
     def _ending(self) -> Iterator[Finding]:
         if not self._ended:

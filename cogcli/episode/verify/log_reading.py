@@ -15,7 +15,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
-from cogcli.episode.log_fold import LogFold
+from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.project import state_bytes
@@ -28,10 +28,11 @@ _MARK: Final = b'"event_type":"run.state_projection"'
 
 
 class ProjectedState(NamedTuple):
-    """`state.json` as it should be, and the blobs that it names."""
+    """`state.json` as it should be, the blobs that it names, and the documents of an agent's run by name."""
 
     data: bytes
     blobs: tuple[str, ...]
+    decision: dict[str, bytes]
 
 
 class LogReading:
@@ -137,7 +138,7 @@ class LogReading:
 
         document = self.fold.projection.result(note)
         data = state_bytes(document, self.fold.projection.rules)
-        self.states.insert(0, ProjectedState(data, tuple(named)))
+        self.states.insert(0, ProjectedState(data, tuple(named), decision_files(self.fold)))
         recorded = object_of(event.payload)
         expected = {
             "status": document["outcomes"]["status"],

@@ -1,0 +1,95 @@
+"""The use case of an agent's run: what settings and stores add to `cognition/` (docs/reference/agent-run.md#start)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cogcli.app.agent_runs import remember_into
+from cogcli.app.compile_context import GivenRequest, fetch
+from cogcli.app.registry import open_registry
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.cognition.invocation import invocation_of
+from cogcli.cognition.loop import agent_run
+from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
+from cogcli.context.compiler import compile_context
+from cogcli.core.problems import ProblemsFound
+from cogcli.runs.launch import Watch, launch
+from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.results import Control, RunResult
+from cogcli.specs.checks import check
+from cogcli.specs.pack_skills import agent_skill_id, reach_pack
+from cogcli.specs.selection import SelectionOptions
+
+
+class GivenInvocation(NamedTuple):
+    """What a command line asks of an agent."""
+
+    given: GivenRequest
+    request: RunRequest
+    """Its policy names pack, user, ceiling and budgets."""
+
+
+def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
+    """Run what is asked of an agent to its end, within `watch`. Raises ProblemsFound, EnvironmentRefusal, UsageError;
+    then nothing was started."""
+    environment = environment_of(settings)
+    prepared = prepare_agent(settings, given)
+    control = Control()
+    with watch(prepared, control) as listener:
+        return launch(environment, prepared, listener=listener, control=control)
+
+
+def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
+    """Check the closure of a pack and the request together, and fetch what the stores have for it."""
+    request = given.request
+    asked = request.policy or PolicyRequest()
+    catalog = reach_pack(open_registry(settings), asked.pack_id)
+    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    found = check(catalog, options=selection)
+    blocking = [problem for problem in found if problem.severity != "W"]
+    if blocking:
+        raise ProblemsFound(blocking)
+    invocation = invocation_of(catalog, selection, given.given.request, asked)
+    slots = invocation.intent.slots
+    invocation = invocation._replace(
+        fetched=fetch(settings, invocation.pack, invocation.request, tuple(slots.values()))
+    )
+    skill = catalog.skills[agent_skill_id(invocation.pack)]
+    policy = asked._replace(intent=invocation.intent.intent)
+    warnings = [problem for problem in found if problem.severity == "W"]
+    return PreparedRun(
+        request._replace(skill_id=skill.id, policy=policy),
+        skill,
+        catalog,
+        dict(invocation.intent.params),
+        {},
+        selection,
+        warnings,
+        invocation.policy,
+        agent_run(invocation, remember=remember_into(settings, invocation)),
+    )
+
+
+def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
+    """What would be done: the context, and the plan that the template planner makes of it. Nothing is called or
+    written."""
+    request = given.request
+    asked = request.policy or PolicyRequest()
+    catalog = reach_pack(open_registry(settings), asked.pack_id)
+    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    invocation = invocation_of(catalog, selection, given.given.request, asked)
+    slots = tuple(invocation.intent.slots.values())
+    invocation = invocation._replace(fetched=fetch(settings, invocation.pack, invocation.request, slots))
+    context = compile_context(invocation.compile_input(1, "run_0", "trace_0", settings.clock.now()))
+    plan = None
+    if not context.refused:
+        candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
+        made = to_plan(invocation, candidate, 1)
+        plan = {
+            "template": candidate.template,
+            "response": candidate.response,
+            "steps": [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()],
+        }
+    return {"refused": context.refused, "context": context.payload, "plan": plan}

@@ -1,0 +1,128 @@
+"""`agent invoke`: one request to the agent of a pack (docs/reference/agent-run.md#invoke)."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Annotated, Any
+
+from cogcli.app.compile_context import GivenRequest, given_request
+from cogcli.app.invoke_agent import GivenInvocation, dry_run, invoke
+from cogcli.app.packs import resolve_pack
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
+from cogcli.cli.inputs import object_of
+from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
+from cogcli.cli.options import argument, command
+from cogcli.cli.run_flags import AgentFlags
+from cogcli.cli.run_skill import parse_budget, parse_pairs, run_options
+from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
+from cogcli.governance.budgets import flatten
+from cogcli.runs.given_inputs import json_value, raise_together
+from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.results import Control, RunResult
+from cogcli.specs.pack import MODES
+
+
+@command(
+    examples=(
+        ("cogcli agent invoke request.json", "what a file asks, under the pack that it names"),
+        (
+            "cogcli agent invoke --message 'Refund ord_881' --user cust_7 --pack support-desk@4.0.0",
+            "without a file",
+        ),
+        ("cogcli agent invoke request.json --dry-run", "context and plan; nothing is called or written"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6),
+)
+def invoke_agent(
+    context: CommandContext,
+    request: Annotated[str | None, argument("[REQUEST.json]")] = None,
+    *,
+    flags: AgentFlags,
+) -> int:
+    """Compile the context of a request, plan, act under the pack, and keep the decision. Exits as a run: 4 refused or
+    denied, 5 where a person has to decide."""
+    given = _read_given(context, request, flags)
+    if flags.dry_run:
+        found = dry_run(context.settings, given)
+        context.own.update(found)
+        context.answer(dumps(found, indent=True) + "\n")
+        return VETOED if found["refused"] else OK
+    listener = DisplayListener(display_of(context))
+
+    def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
+        context.warnings += [warning.to_payload() for warning in prepared.warnings]
+        return watch_start(context, listener, control)
+
+    result: RunResult = invoke(context.settings, given, watch)
+    result, listener = answer_pause(context, result, listener)
+    report_result(context, result, listener, None, answer=True)
+    return result.exit_code
+
+
+def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) -> GivenInvocation:
+    """What the command line asks for; all that is wrong is raised together."""
+    if bool(file) is bool(flags.message):
+        lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
+        raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
+    raw: dict[str, Any] = object_of(f"@{file}", "request") if file else {"message": flags.message}
+    problems: list[CogcliError] = []
+    if flags.intent:
+        raw = {**raw, "intent": flags.intent}
+    if flags.user:
+        raw = {**raw, "user": {**(raw.get("user") or {}), "user_id": flags.user}}
+    if flags.param:
+        raw = {**raw, "params": {**(raw.get("params") or {}), **_params(flags.param, problems)}}
+    given = given_request(raw)
+    options = run_options(context, flags, problems)
+    policy = _policy_of(context, given, flags, problems)
+    raise_together(problems)
+    options["trace_id"] = options["trace_id"] or given.trace_id or None
+    options["tags"] = {**given.tags, **options["tags"]}
+    return GivenInvocation(given, RunRequest(skill_id="", inputs={}, frame={}, policy=policy, **options))
+
+
+def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:
+    """The parameters of `--param`: `k=text`, `k:=JSON`."""
+    found: dict[str, Any] = {}
+    for name, value in parse_pairs(texts, "--param", "k=v", problems).items():
+        typed = name.endswith(":")
+        found[name.rstrip(":")] = json_value(value, "--param") if typed else value
+    return found
+
+
+def _policy_of(
+    context: CommandContext, given: GivenRequest, flags: AgentFlags, problems: list[CogcliError]
+) -> PolicyRequest:
+    """Pack, user, ceiling and budgets: flags win, and only tighten what the request says."""
+    budget = {**_numbers(given.budget, problems)}
+    for key, value in parse_budget(flags.budget, problems).items():
+        budget[key] = min(value, budget.get(key, value))
+    packs = (flags.pack,) if flags.pack else given.pack_refs
+    if not packs:
+        hint = "cogcli agent invoke REQUEST.json --pack ID@VERSION"
+        problems.append(
+            UsageError("usage.flag", "no pack: `--pack`, or `pack_refs` of the request", hint=hint)
+        )
+    mode = _stricter(flags.safety_mode or "", given.safety_mode, problems)
+    pack = resolve_pack(context.settings, packs[0]) if packs else ""
+    return PolicyRequest(pack, "", given.request.user.user_id, mode, budget)
+
+
+def _numbers(budget: dict[str, Any], problems: list[CogcliError]) -> dict[str, int]:
+    found = {}
+    for key, value in flatten(budget):
+        if type(value) is int and value >= 0:
+            found[key] = value
+        else:
+            problems.append(UsageError("input.type", f"`budget.{key}` of the request: expected a number"))
+    return found
+
+
+def _stricter(flag: str, asked: str, problems: list[CogcliError]) -> str:
+    if asked and asked not in MODES:
+        problems.append(UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES)))
+        return flag
+    named = [mode for mode in (flag, asked) if mode]
+    return min(named, key=MODES.index) if named else ""

@@ -1,0 +1,55 @@
+"""A question to a person that no call asks: a guardrail, or the critic (docs/reference/agent-run.md#escalation)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from cogcli.core.canonical import digest_of
+from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.engine.run import RootRun
+from cogcli.events import build
+from cogcli.governance.approvals import action_hash
+from cogcli.specs.pack import Pack, PackGate
+
+
+class Escalation(NamedTuple):
+    """What a person has to decide: the turn as `t<turn>`, the gate, and why."""
+
+    step_id: str
+    gate: str
+    reason: str
+
+    def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
+        """None where a person approved, the error of a rejection; raises PolicyApprovalError where nobody has answered,
+        after asking."""
+        engine, run_id = root.engine, root.run.state.run_id
+        values = {"reason": self.reason}
+        action = action_hash(run_id=run_id, capability="", binding="", step_id=self.step_id, values=values)
+        evidence = digest_of({"gate": self.gate, "reason": self.reason, "policy": policy})
+        answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now())
+        if answer is not None and not isinstance(answer, PolicyApprovalError):
+            return answer if isinstance(answer, RuntimeErrorBase) else None
+        gate = pack.policy.gate(self.gate) or PackGate()
+        expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=gate.ttl_s)
+        payload = {
+            "capability": "",
+            "binding": "",
+            "gate": self.gate,
+            "step_id": self.step_id,
+            "input": values,
+            "action_hash": action,
+            "evidence_hash": evidence,
+            "expires_at": expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reason": self.reason,
+            "kind": "escalation",
+            "approver_roles": list(gate.approver_roles),
+            "allow_self": gate.allow_self,
+        }
+        approval_id = f"ap_{engine.ids.ulid()}"
+        draft = build.approval_requested(run_id, self.step_id, approval_id=approval_id, payload=payload)
+        root.run.emit(draft, durable=True)
+        roles = gate.approver_roles
+        refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {self.reason}")
+        refusal.hint = f"somebody of the role {' or '.join(roles)} answers" if roles else ""
+        raise refusal

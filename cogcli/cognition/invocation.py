@@ -1,0 +1,181 @@
+"""What an agent was asked, fixed when its run begins: request, pack, limits, and what the stores gave
+(docs/reference/agent-run.md#start). The first event holds it, so that resume and replay read no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+from cogcli.context.intent import IntentResult, resolve_intent
+from cogcli.context.tokenizer import ESTIMATE
+from cogcli.core.errors import BindingResolutionError
+from cogcli.events.envelope import Event
+from cogcli.governance.budgets import COUNTED, Budgets
+from cogcli.governance.policy import Policy
+from cogcli.governance.run_policy import Requester, RunPolicy
+from cogcli.runs.policy import ceiling_of, governed_by, limits_of, pack_of
+from cogcli.runs.policy_request import PolicyRequest
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack
+from cogcli.specs.selection import SelectionOptions, select
+
+
+class Fetched(NamedTuple):
+    """What the stores gave for a request, and the snapshot of the graph."""
+
+    edges: tuple[Edge, ...] = ()
+    memories: tuple[PromotedMemory, ...] = ()
+    snapshot_ref: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "edges": [edge._asdict() for edge in self.edges],
+            "memories": [
+                {**memory._asdict(), "evidence_refs": list(memory.evidence_refs)} for memory in self.memories
+            ],
+            "snapshot_ref": self.snapshot_ref,
+        }
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> Fetched:
+        """What `to_payload` gave."""
+        memories = (
+            PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
+            for each in payload["memories"]
+        )
+        return cls(tuple(Edge(**edge) for edge in payload["edges"]), tuple(memories), payload["snapshot_ref"])
+
+
+class Invocation(NamedTuple):
+    """One request to an agent, checked, with all that its turns read."""
+
+    pack: Pack
+    request: AgentRequest
+    asked: PolicyRequest
+    capabilities: Mapping[str, Capability]
+    """Those of the pack that can be called here."""
+    intent: IntentResult
+    limits: Mapping[str, int | float]
+    safety_mode: str
+    policy: RunPolicy
+    fetched: Fetched = Fetched()
+
+    def to_payload(self) -> dict[str, Any]:
+        """The `agent` of `run.started`."""
+        return {
+            "request": self.request.to_payload(),
+            "tenant_id": self.pack.tenant,
+            "role": self.pack.tone.role,
+            "subjects": list(self.intent.slots.values()),
+            "limits": dict(self.limits),
+            "fetched": self.fetched.to_payload(),
+        }
+
+    @property
+    def pins(self) -> dict[str, Any]:
+        """What `pins` of `run.started` gains."""
+        return {
+            "policy_hash": self.pack.hash,
+            "snapshot": self.fetched.snapshot_ref,
+            "tokenizer": {"id": ESTIMATE.id, "hash": ESTIMATE.hash},
+            "model": {"adapter": "template"},
+        }
+
+    def compile_input(
+        self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
+    ) -> CompileInput:
+        """What the context of a turn is compiled from. `learned` are the facts of the run's own calls."""
+        pack = self.pack
+        run = RunContext(
+            run_id,
+            trace_id,
+            pack.tenant,
+            self.safety_mode,
+            pack.tone.role,
+            pack.tone.voice,
+            turn=turn,
+            snapshot_ref=self.fetched.snapshot_ref,
+            now=now,
+        )
+        return CompileInput(
+            pack,
+            self.policy.rules,
+            self.request,
+            run,
+            self.capabilities,
+            (*self.fetched.edges, *learned),
+            self.fetched.memories,
+            state=self.policy.snapshot,
+            limits=self.limits,
+        )
+
+
+def invocation_of(
+    catalog: Catalog, selection: SelectionOptions, request: AgentRequest, asked: PolicyRequest
+) -> Invocation:
+    """A request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
+
+    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
+    """
+    pack = pack_of(catalog, asked)
+    limits = limits_of(pack, asked.budget)
+    usable = _usable(catalog, selection)
+    intent = intent_of(pack, request, usable)
+    user = request.user
+    requester = Requester(
+        intent.intent,
+        user.user_id,
+        user.role,
+        user.consent,
+        pack.tone.role,
+        pack.tone.voice,
+        request.message,
+        request.channel,
+        request.locale,
+    )
+    budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
+    policy = governed_by(catalog, pack, requester, budgets, asked.safety_mode, intent.slots)
+    mode = ceiling_of(pack, asked.safety_mode)
+    return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
+
+
+def intent_of(pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]) -> IntentResult:
+    """What a request means, by its pack alone."""
+    run = RunContext("", "", pack.tenant)
+    return resolve_intent(CompileInput(pack, Policy.of(pack), request, run, capabilities))
+
+
+def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
+    """The invocation that the first event of a run has, over the catalog to go on with."""
+    payload = started.payload
+    asked = PolicyRequest.recorded(payload) or PolicyRequest()
+    agent = payload["agent"]
+    selection = SelectionOptions(payload["options"].get("binds") or {}, None, {})
+    found = invocation_of(catalog, selection, request_of(agent["request"]), asked)
+    chosen = {id for id, chain in (payload.get("selection") or {}).items() if chain["members"]}
+    usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
+    return found._replace(capabilities=usable, fetched=Fetched.from_payload(agent["fetched"]))
+
+
+def request_of(payload: Mapping[str, Any]) -> AgentRequest:
+    """The request of its JSON, which was checked when it came."""
+    user = payload.get("user") or {}
+    named = User(user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ()))
+    members = {name: value for name, value in payload.items() if name in AgentRequest._fields}
+    return AgentRequest(**{**members, "user": named, "attachments": tuple(payload.get("attachments") or ())})
+
+
+def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
+    """The capabilities that a binding can be chosen for, by id and by alias."""
+    found = {}
+    for name, capability in catalog.by_name.items():
+        try:
+            select(catalog, capability.id, selection)
+        except BindingResolutionError:
+            continue
+        found[name] = capability
+    return found

@@ -1,0 +1,135 @@
+"""What a loop sees of its own run: the events of calls, as facts, results and the decision so far. A fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.cognition.invocation import Invocation
+from cogcli.cognition.planner import TurnPlan
+from cogcli.context.inputs import Edge
+from cogcli.core.canonical import digest_of
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.refs import MISSING
+from cogcli.core.step_path import StepPath
+from cogcli.episode.decision import DecisionFold
+from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
+from cogcli.mapping.namespaces import walk
+from cogcli.specs.pack import PackTool
+
+_GATE_CODES = ("safety.gate", "safety.gate-error")
+
+
+class Observer:
+    """The run of an agent after the events so far."""
+
+    def __init__(self, started: Event, invocation: Invocation) -> None:
+        self._given = invocation
+        self._root = started.run_id
+        self._closings: dict[str, Event] = {}
+        self._facts: list[dict[str, Any]] = []
+        self._refs: dict[str, str] = {}
+        self._gates: list[dict[str, Any]] = []
+        self._learned: list[Edge] = []
+        self.decision = DecisionFold(started)
+        self.denial = ""
+        """Why the policy said no last: the rule, else the reason."""
+        self.post_gate_failed = False
+        """Whether a gate after a call refused what came back."""
+
+    @property
+    def learned(self) -> tuple[Edge, ...]:
+        """The facts of the run's calls, in order."""
+        return tuple(self._learned)
+
+    def apply(self, event: Event) -> None:
+        """Take one event of the tree into account."""
+        self.decision.apply(event)
+        row = row_of(event.event_type)
+        if event.event_type == "context.compiled":
+            self._gates = event.payload["context"]["runtime_controls"]["evidence_gates"]
+        elif event.event_type == "policy.decided" and event.payload["decision"] == "veto":
+            self.denial = event.payload.get("rule") or event.payload.get("reason") or ""
+        elif row.closes and StepPath(event.step_id or "").is_step:
+            self._close(event)
+
+    def _close(self, event: Event) -> None:
+        payload = event.payload
+        if event.run_id == self._root:
+            self._closings[event.step_id or ""] = event
+        if payload["step_status"] == "done" and payload.get("capability"):
+            self._learn(event, payload["capability"], object_of(payload.get("output")))
+        code = object_of(payload.get("error")).get("code")
+        answered = any(each.get("status") == "success" for each in payload.get("attempts") or ())
+        self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)
+
+    def _learn(self, event: Event, capability: str, output: dict[str, Any]) -> None:
+        declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
+        ref = f"{event.run_id}/{event.step_id}"
+        for key, source in declared.items():
+            value = walk({"output": output}, tuple(source.split(".")))
+            slot, _, predicate = key.partition(".")
+            entity = self._given.intent.slots.get(slot)
+            if value is MISSING or value is None or entity is None:
+                continue
+            self._refs[key] = ref
+            self._facts.append(
+                {"key": key, "entity": entity, "predicate": predicate, "value": value, "ref": ref}
+            )
+            edge = Edge(
+                entity,
+                predicate,
+                ref,
+                event.timestamp,
+                value=value,
+                trust="verified",
+                tenant_id=self._given.pack.tenant,
+            )
+            self._learned.append(edge)
+
+    @property
+    def evidence_gates(self) -> list[dict[str, Any]]:
+        """The gates of the compiled context, those satisfied that a call of this run supplied since."""
+        return [
+            {**gate, "status": "satisfied", "refs": [self._refs[gate["name"]]]}
+            if gate["name"] in self._refs
+            else gate
+            for gate in self._gates
+        ]
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """The required evidence that has two values."""
+        return tuple(gate["name"] for gate in self.evidence_gates if gate["status"] == "conflict")
+
+    def result_of(self, step_id: str) -> Any:
+        """What came of a step of the root run: its output, or its error; None where it did not run."""
+        closing = self._closings.get(step_id)
+        return None if closing is None else closing.payload.get("output") or closing.payload.get("error")
+
+    def effects_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
+        """What came of each step of a plan."""
+        return [self._effect(step.id, step.uses) for step in plan.skill.steps]
+
+    def _effect(self, step_id: str, uses: str) -> dict[str, Any]:
+        closing, ref = self._closings.get(step_id), f"{self._root}/{step_id}"
+        payload = closing.payload if closing else {}
+        effect = {
+            "step_id": step_id,
+            "capability": uses,
+            "status": payload.get("step_status") or "pending",
+            "ref": ref,
+        }
+        code = object_of(payload.get("error")).get("code")
+        if code:
+            effect["code"] = code
+        facts = [fact for fact in self._facts if fact["ref"] == ref]
+        if facts:
+            effect["facts"] = facts
+        if payload.get("output") is not None:
+            effect["result"] = digest_of(payload["output"])
+        return effect
+
+    def take_facts(self) -> list[dict[str, Any]]:
+        """The facts of the run so far, as memory events hold them."""
+        return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]

@@ -1,0 +1,33 @@
+"""Whether a template reached its goal, and what it answers. Pure (docs/reference/agent-run.md#reply)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cogcli.bindings.request import compile_template
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.specs.template import TemplateFault
+from cogcli.state.execution import ExecutionState
+
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
+
+
+def is_met(success: Any, state: ExecutionState) -> bool:
+    """Whether the condition of a template holds; one without a result does not."""
+    found = evaluate(compile_rule(success), _seen(state))
+    return isinstance(found, Matched) and found.result
+
+
+def render(reply: str, state: ExecutionState) -> str:
+    """The text of a template over inputs and outputs; empty where a value is missing."""
+    try:
+        # The templates of requests know one namespace, `input`: ours lie below it.
+        return str(compile_template(_REFERENCE.sub(r"${input.\1.", reply))(_seen(state)))
+    except (RuntimeErrorBase, TemplateFault):
+        return ""
+
+
+def _seen(state: ExecutionState) -> dict[str, Any]:
+    return {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}

@@ -1,0 +1,236 @@
+"""What an agent's run decided, folded from its log: `decision.json` and `context.json`
+(docs/reference/agent-run.md#decision). Pure; the loop, sealing and `verify` use the same fold.
+
+1. A run that has not recorded its decision is pending: it waits for an answer, or was interrupted.
+2. `record_hash` covers all other members, so that two records with the same hash are the same.
+3. The use of a budget is counted from the log, so that no process has to be asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from cogcli.core.canonical import digest_of
+from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.step_path import StepPath
+from cogcli.events.envelope import ActiveTime, Event
+from cogcli.events.types import row_of
+
+DECISION_SCHEMA: Final = "decision/1"
+CONTEXT_SCHEMA: Final = "context/1"
+_COUNTED_REPLAN: Final = "replan"
+
+
+def decision_id_of(run_id: str) -> str:
+    """The id of the decision of a run."""
+    return f"dc_{digest_of(run_id).removeprefix('sha256:')[:16]}"
+
+
+class DecisionFold:
+    """The decision of one root run after the events so far; `started` is the run's first event."""
+
+    def __init__(self, started: Event) -> None:
+        self._started = started
+        payload = started.payload
+        self._agent = object_of(payload.get("agent"))
+        self._request = object_of(self._agent.get("request"))
+        self._active = ActiveTime()
+        self._turns = self._replans = 0
+        self._used: Counter[str] = Counter()
+        self._intent: str = object_of(payload.get("policy")).get("intent") or ""
+        self._candidate: dict[str, Any] = {}
+        self._plan: dict[str, Any] | None = None
+        self._policy: list[dict[str, Any]] = []
+        self._approvals: dict[str, dict[str, Any]] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._verified: list[dict[str, Any]] = []
+        self._scored: list[dict[str, Any]] = []
+        self._pressures: list[dict[str, Any]] = []
+        self._proposals: list[Any] = []
+        self._lanes: dict[str, dict[str, Any]] = {}
+        self._gates: list[Any] = []
+        self._recorded: dict[str, Any] = {}
+        self.contexts: list[dict[str, Any]] = []
+        """The compiled context of each turn."""
+        self.apply(started)
+
+    def apply(self, event: Event) -> None:
+        """Take one event of the tree into account, in order of the log."""
+        self._active.apply(event)
+        payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
+        if row.closes:
+            self._take_call(event, payload)
+        elif row.starts or row.repeats:
+            self._count_call(event, payload)
+        elif kind == "run.started" and event.run_id != self._started.run_id:
+            skill = object_of(payload.get("skill")).get("id")
+            self._lanes[event.run_id or ""] = {"run_id": event.run_id, "skill": skill, "status": "pending"}
+        elif kind == "run.terminated" and event.run_id in self._lanes:
+            self._lanes[event.run_id or ""]["status"] = payload["status"]
+        elif row.asks or row.resolves:
+            self._take_approval(event, payload)
+        else:
+            self._take_turn(event, payload)
+
+    def _take_turn(self, event: Event, payload: dict[str, Any]) -> None:
+        kind = event.event_type
+        if kind == "layer.completed":
+            self._turns = max(self._turns, payload["turn"])
+        elif kind == "context.compiled":
+            self.contexts.append(payload["context"])
+            self._gates = payload["context"]["runtime_controls"]["evidence_gates"]
+        elif kind == "candidate.proposed":
+            self._candidate = payload
+        elif kind == "plan.created":
+            self._plan = {"plan_id": payload["plan_id"], "plan_hash": payload["plan_hash"]}
+        elif kind == "policy.decided":
+            names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
+            self._policy.append({"event": event.id, **{name: payload.get(name) for name in names}})
+        elif kind == "critic.verified":
+            self._verified.append(_of_turn(payload, "verdict", "fails"))
+            self._replans += payload["verdict"] == _COUNTED_REPLAN
+        elif kind == "critic.scored":
+            self._scored.append(_of_turn(payload, "verdict", "reason", "goal_met"))
+            self._replans += payload["verdict"] == _COUNTED_REPLAN
+            self._gates = payload["evidence_gates"]
+        elif kind == "functional_state.captured":
+            self._pressures.append(payload)
+        elif kind == "memory.proposed":
+            self._proposals += payload["proposals"]
+        elif kind == "decision.recorded":
+            self._recorded = payload
+
+    def _count_call(self, event: Event, payload: dict[str, Any]) -> None:
+        """Count an attempt; gates and probes are questions, which no budget counts."""
+        path = StepPath(event.step_id or "")
+        if payload.get("binding") and not path.is_gate and not path.in_probe:
+            self._used["tool_calls.per_workflow"] += 1
+
+    def _take_call(self, event: Event, payload: dict[str, Any]) -> None:
+        path = StepPath(event.step_id or "")
+        if not payload.get("capability") or path.is_gate or path.in_probe:
+            return
+        error = object_of(payload.get("error"))
+        self._calls.append(
+            {
+                "step_id": event.step_id,
+                "capability": payload["capability"],
+                "status": payload["step_status"],
+                "code": error.get("code"),
+                "event": event.id,
+            }
+        )
+
+    def _take_approval(self, event: Event, payload: dict[str, Any]) -> None:
+        known = self._approvals.setdefault(payload["approval_id"], {"answer": None, "by": None, "role": None})
+        names = ("approval_id", "gate", "kind", "capability", "step_id")
+        known.update({name: payload[name] for name in names if payload.get(name) is not None})
+        if row_of(event.event_type).resolves:
+            granted = event.event_type == "approval.granted"
+            known.update(
+                answer="granted" if granted else "rejected", by=payload.get("by"), role=payload.get("role")
+            )
+
+    # -- the documents ------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> dict[str, Any] | None:
+        """The latest request that nobody has answered."""
+        open_requests = [each for each in self._approvals.values() if each["answer"] is None]
+        return open_requests[-1] if open_requests else None
+
+    def context(self) -> dict[str, Any]:
+        """`context.json` as an object."""
+        return {"schema_version": CONTEXT_SCHEMA, "turns": self.contexts}
+
+    def record(self, ending: dict[str, Any] | None = None) -> dict[str, Any]:
+        """`decision.json` as an object. `ending` has the members by which a run ends (`decision_key`, `status`,
+        `status_reason`, `outcome`, `outputs`); without it those that the log recorded, else those of a run that
+        waits."""
+        ending = ending or self._recorded or self._open()
+        payload, pins = self._started.payload, object_of(self._started.payload.get("pins"))
+        user = object_of(self._request.get("user"))
+        run_id = self._started.run_id or ""
+        record = {
+            "schema_version": DECISION_SCHEMA,
+            "decision_id": decision_id_of(run_id),
+            "decision_key": ending["decision_key"],
+            "run_id": run_id,
+            "trace_id": self._started.trace_id,
+            "tenant_id": self._agent.get("tenant_id"),
+            "session_id": self._request.get("session_id") or None,
+            "status": ending["status"],
+            "status_reason": ending["status_reason"],
+            "outcome": ending["outcome"],
+            "intent": self._intent,
+            "task_template": self._candidate.get("template"),
+            "actor": {
+                "user_id": user.get("user_id"),
+                "role": user.get("role"),
+                "agent": self._agent.get("role"),
+            },
+            "subjects": list_of(self._agent.get("subjects")),
+            "evidence_refs": self._evidence_refs(),
+            "evidence_gates": self._gates,
+            "policy_decisions": self._policy,
+            "approvals": list(self._approvals.values()),
+            "controls_active": self._controls(),
+            "plan_ref": self._plan,
+            "calls": self._calls,
+            "outputs": ending["outputs"],
+            "critic": {"verify": self._verified, "score": self._scored},
+            "memory_proposals": self._proposals,
+            "lineage": {
+                "pack_ref": pins.get("policy"),
+                "policy_hash": pins.get("policy_hash"),
+                "snapshot_ref": pins.get("snapshot"),
+                "compiled_context_hashes": [each["context_ledger"]["context_hash"] for each in self.contexts],
+                "model": pins.get("model"),
+                "tokenizer": pins.get("tokenizer"),
+                "functional_state": self._pressures,
+                "parent_decision_id": payload.get("parent_decision_id"),
+            },
+            "budget": {"limits": object_of(self._agent.get("limits")), "used": self.used()},
+            "children": list(self._lanes.values()),
+        }
+        return {**record, "record_hash": digest_of(record)}
+
+    def used(self) -> dict[str, int]:
+        """What is used of each counted budget, and the active time."""
+        elapsed = self._active.milliseconds or 0
+        return {"turns": self._turns, "replans": self._replans, **self._used, "wall_clock_ms": elapsed}
+
+    def summary(self) -> dict[str, Any]:
+        """The `x-decision` of `state.json`."""
+        record = self.record()
+        names = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
+        return {name: record[name] for name in names}
+
+    def _open(self) -> dict[str, Any]:
+        waiting = self.waiting or {}
+        escalated = waiting.get("kind") == "escalation"
+        return {
+            "decision_key": self._candidate.get("decision_key") or self._intent,
+            "status": "escalated" if escalated else "pending_approval",
+            "status_reason": waiting.get("gate") or "",
+            "outcome": "pending",
+            "outputs": {},
+        }
+
+    def _evidence_refs(self) -> list[str]:
+        named = [ref for gate in self._gates for ref in gate["refs"]]
+        shown = [each["ref"] for found in self.contexts for each in found["manifests"]["evidence_manifest"]]
+        return list(dict.fromkeys([*named, *shown]))
+
+    def _controls(self) -> list[str]:
+        """The rules and guardrails that bore on the run, by id."""
+        found = dict.fromkeys(each["rule"] for each in self._policy if each["rule"])
+        for context in self.contexts:
+            controls = context["runtime_controls"]
+            found |= dict.fromkeys((*controls["must_refuse"], *controls["must_escalate"]))
+        return list(found)
+
+
+def _of_turn(payload: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: payload.get(name) for name in ("turn", *names)}

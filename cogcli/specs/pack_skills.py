@@ -1,0 +1,136 @@
+"""The skills that the templates of a pack are, so that they are checked, pinned and run as any other
+(docs/reference/pack.md#templates).
+
+1. A template is the skill `agent.PACK.TEMPLATE`; `lane:TEMPLATE` in it is the nested skill of that template.
+2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write; all of type any.
+3. Of steps that are lanes at most four run at once: the fifth waits for the first.
+4. The run itself has the skill `agent.PACK`, which has no steps of its own: each turn brings a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack, TaskTemplate
+from cogcli.specs.registry import Registry
+from cogcli.specs.skill import NESTED, capabilities_of, skill_from, skills_of
+from cogcli.specs.template import LITERAL
+
+LANE: Final = "lane:"
+MOST_LANES: Final = 4
+_INPUT: Final = re.compile(r"(?<![\w.])inputs\.([A-Za-z_]\w*)")
+_OUTPUT: Final = re.compile(r"(?<![\w.])outputs\.([A-Za-z_]\w*)")
+
+
+def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Catalog:
+    """The closure of what a pack's agent may call, and of its templates, which are skills of the catalog; with the
+    capabilities `also` that exist.
+
+    Raises EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
+    """
+    builder = registry.builder()
+    id = ref.partition("#")[0]
+    if not builder.exists("pack", id):
+        hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
+        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+    pack = builder.add_pack(ref)
+    if pack is None:
+        raise ProblemsFound(sort_problems(builder.problems))
+    plans = [skill_from(raw) for raw in skills_of_templates(pack)]
+    own = {plan.id for plan in plans}
+    nested = [name for plan in plans for name in skills_of(plan) if name not in own]
+    named = [name for plan in plans for name in capabilities_of(plan)]
+    permitted = pack.policy.permissions.get(pack.tone.role, ())
+    catalog = registry.close(builder, nested, [*permitted, *named, *also])
+    return with_pack_skills(catalog, pack)
+
+
+def agent_skill_id(pack: Pack) -> str:
+    """The id of the skill that a run of the pack's agent names."""
+    return f"agent.{pack.pack_id}"
+
+
+def template_skill_id(pack: Pack, template_id: str) -> str:
+    """The id of the skill of a template."""
+    return f"{agent_skill_id(pack)}.{template_id}"
+
+
+def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
+    """The catalog with the skill of the agent, and one for each template."""
+    raws = [_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
+    skills = {raw["id"]: skill_from(raw, pack.file) for raw in raws}
+    return catalog._replace(
+        skills={**catalog.skills, **skills},
+        raw={**catalog.raw, **{f"skill:{raw['id']}": raw for raw in raws}},
+    )
+
+
+def skills_of_templates(pack: Pack) -> list[dict[str, Any]]:
+    """The skill of each template, as a file would declare it."""
+    return [template_skill(pack, template) for template in pack.decisions.task_templates.values()]
+
+
+def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict[str, Any]:
+    """The skill of a template, as a file would declare it, its step ids behind a prefix."""
+    steps = [_step(pack, step, prefix) for step in template.steps]
+    lanes = [step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)]
+    for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
+        _depend(step, before["id"])
+    return _skill(template_skill_id(pack, template.id), pack.version, steps)
+
+
+def is_lane(step: Mapping[str, Any]) -> bool:
+    """Whether a step of a template is a lane."""
+    return str(step.get("uses") or "").startswith(LANE)
+
+
+def _step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    made = {**step, "id": prefix + step["id"]}
+    if is_lane(step):
+        made["uses"] = NESTED + template_skill_id(pack, step["uses"].removeprefix(LANE))
+    if "config" in step:
+        made["config"] = dict(step["config"] or {})
+    for members in (made, made.get("config") or {}):
+        if members.get("depends_on") is not None:
+            members["depends_on"] = [prefix + name for name in members["depends_on"]]
+    return made
+
+
+def _depend(step: dict[str, Any], earlier: str) -> None:
+    """Let a step that names what it waits for wait for an earlier one, too; one that names nothing does already."""
+    holder = step if "depends_on" in step else step.get("config") or {}
+    if "depends_on" in holder and earlier not in holder["depends_on"]:
+        holder["depends_on"] = [*holder["depends_on"], earlier]
+
+
+def _skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    inputs = dict.fromkeys(name for text in _texts(steps) for name in _INPUT.findall(text))
+    written = _texts([step.get("output") for step in steps])
+    outputs = dict.fromkeys(name for text in written for name in _OUTPUT.findall(text))
+    return {
+        "id": id,
+        "version": version,
+        "name": id,
+        "description": "a plan of an agent",
+        "inputs": {name: {"type": "any", "required": True} for name in inputs},
+        "outputs": {name: {"type": "any"} for name in outputs},
+        "steps": list(steps),
+    }
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value but those that are meant as they are."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if name != LITERAL:
+                yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
