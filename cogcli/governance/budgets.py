@@ -23,6 +23,15 @@ DEFAULTS: Final[dict[str, Any]] = {
     "soft": 0.5,
 }
 """The budgets of a run under a pack that sets none."""
+COUNTED: Final = (
+    "tokens.workflow",
+    "tool_calls.per_turn",
+    "tool_calls.per_workflow",
+    "replans",
+    "turns",
+    "cost_microusd",
+)
+"""The budgets that are spent; the others bound one thing each."""
 PER_TURN: Final = "tool_calls.per_turn"
 
 
