@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crash_service import Service
 from crash_zygote import INSTALLED, Zygotes
+from support import in_process
+from support.project import INSTALLED_ONLY
 
 HERE = Path(__file__).resolve().parent
 REGISTRY = HERE / "registry"
@@ -124,8 +127,12 @@ class Sandbox:
         return self._run(words, {})
 
     def command(self, *arguments: str) -> Done:
-        """The command, undisturbed."""
-        return self.launch(*arguments)
+        """The command, undisturbed: a process of its own where it is one of several, or of another package."""
+        alone = threading.current_thread() is threading.main_thread()
+        if INSTALLED_ONLY or not alone or self.zygotes is not INSTALLED:
+            return self.launch(*arguments)
+        code, out, err = in_process.run(arguments, cwd=self.project, env=self.environment)
+        return Done(code, out.decode(), err.decode())
 
     def installed(self, *arguments: str) -> Done:
         """The command as it is installed, undisturbed."""

@@ -15,6 +15,7 @@ from crash_invariants import CLOSINGS, ONCE, Scene, broken, key_of
 from crash_launcher import concerns
 from crash_service import Service
 from crash_zygote import INSTALLED, Zygotes
+from support.project import INSTALLED_ONLY
 
 ALLOWED = (0, 1, 3, 4, 5, 6)
 """How a command may end whose calls fail: never as a bug, never by a signal."""
@@ -145,8 +146,13 @@ class Range:
 
     def tried(self, point: Point, *, resume: bool = True) -> Outcome:
         """Try a point; its directory stays only if something is wrong."""
+        return self._judged(point, *self._ended(point), resume=resume)
+
+    def _ended(self, point: Point) -> tuple[Sandbox, Done]:
         sandbox = self.sandbox(str(point))
-        done = self._run(sandbox, point)
+        return sandbox, self._run(sandbox, point)
+
+    def _judged(self, point: Point, sandbox: Sandbox, done: Done, *, resume: bool) -> Outcome:
         violations = [f"after the run: {text}" for text in broken(sandbox)] + _ending(point, done)
         if resume and not violations:
             violations += self._resumed(sandbox, point, done)
@@ -155,12 +161,15 @@ class Range:
         return Outcome(point, violations, done.hit if not point.syscall else _was_hit(point, done))
 
     def all(self, points: Iterable[Point], *, resume: bool = True) -> list[Outcome]:
-        """Try points, a few at once."""
+        """Try points: their runs a few at once, and what is looked at then in this process, one after another."""
         points = list(points)
         for flow in {point.flow for point in points}:
             self.outputs(flow)
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            return list(pool.map(lambda point: self.tried(point, resume=resume), points))
+            if INSTALLED_ONLY:
+                return list(pool.map(lambda point: self.tried(point, resume=resume), points))
+            ended = list(pool.map(self._ended, points))
+        return [self._judged(point, *end, resume=resume) for point, end in zip(points, ended, strict=True)]
 
     def _resumed(self, sandbox: Sandbox, point: Point, done: Done) -> list[str]:
         if not _begun(sandbox):
