@@ -157,9 +157,10 @@ class AgentProgram:
         self._open_turn()
         for layer in ORDER[: _place("judgment")]:
             self._pass(layer.name, skipped="off" if layer.name == "focus" and self._focus == "off" else "")
+        before, self._effects = self._effects, []
         context = self._compile()
         began = self._engine.now
-        self._judge(context)
+        self._judge(context, before)
         verification = self._verify(context)
         allowed = self._gate(context, verification)
         late = self._late("plan", began)
@@ -255,11 +256,11 @@ class AgentProgram:
             self._require_person_for(given.request.message)
         return context
 
-    def _judge(self, context: CompiledContext) -> None:
-        """Ask the planner, unless the run ends already."""
+    def _judge(self, context: CompiledContext, effects: list[dict[str, Any]]) -> None:
+        """Ask the planner, unless the run ends already. `effects` are those of the turn before."""
         self._plan = None
         if self._ending is None:
-            view = JudgmentView(self._given, context, self._turn, tuple(self._effects), tuple(self._notices))
+            view = JudgmentView(self._given, context, self._turn, tuple(effects), tuple(self._notices))
             self._candidate = self._planner.propose(view)
             key = decision_of(self._given, self._candidate).key
             proposed = self._candidate.to_payload(key)
@@ -372,8 +373,10 @@ class AgentProgram:
         if self._ending is None and verification.verdict == "ok":
             scored = self._score(outcome, late, state["escalation_propensity"])
         self._goal_met = scored.goal_met
-        if self._ending is None:
+        if self._ending is None and (verification.verdict == "ok" or self._skips_action):
             self._decide(scored, outcome)
+        if self._ending is None:
+            self._count_idle()
         self._consolidate()
         following = "stop" if self._ending else "continue"
         self._known["score"] = {**scored._asdict(), "next": following}
@@ -431,18 +434,20 @@ class AgentProgram:
             self._ending = LoopEnding("completed", _SKIPPED)
         elif self._response or self._plan is None or self._plan.template is not None:
             self._finish(scored)
-        else:
-            trip = self._guard.end_turn([each.get("result") for each in self._effects])
-            if trip is not None:
-                self._note_trip(trip)
-                if trip.again:
-                    self._deny(f"loop_guard:{trip.kind}")
+
+    def _count_idle(self) -> None:
+        """End a run whose turns bring nothing new, at the second time."""
+        proposed = [{"capability": call.capability, "args": call.arguments} for call in self._candidate.calls]
+        trip = self._guard.end_turn([*proposed, *(each.get("result") for each in self._effects)])
+        if trip is not None:
+            self._note_trip(trip)
+            if trip.again:
+                self._deny(f"loop_guard:{trip.kind}")
 
     def _finish(self, scored: Score) -> None:
         """End with the response, unless it may not be said."""
         policy = self._given.pack.policy
         if met := matching(policy.must_refuse, self._response):
-            self._response = ""
             self._refuse(f"must_refuse:{met[0].id}")
             return
         for guardrail in matching(policy.must_escalate, self._response)[:1]:
@@ -475,6 +480,7 @@ class AgentProgram:
     # -- ends ---------------------------------------------------------------------------------------------------------
 
     def _refuse(self, reason: str) -> None:
+        self._response = ""
         self._ending = LoopEnding(
             "refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}")
         )

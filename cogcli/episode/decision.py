@@ -57,7 +57,8 @@ class DecisionFold:
 
     def apply(self, event: Event) -> None:
         """Take one event of the tree into account, in order of the log."""
-        self._active.apply(event)
+        if event.event_type != "decision.recorded" and not self._recorded:
+            self._active.apply(event)  # what comes after the decision is no part of it
         payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
         if row.closes:
             self._take_call(event, payload)

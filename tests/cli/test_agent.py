@@ -60,6 +60,10 @@ def test_a_request_ends_as_the_pack_says(desk: Project, name: str, expected: tup
     state = _record(desk, result, "state")
     assert state["links"]["decision"] == "decision.json"
     assert state["x-decision"]["record_hash"] == decision["record_hash"]
+    recorded = [
+        e.payload for _, e in EventLog(_directory(desk, result)) if e.event_type == "decision.recorded"
+    ]
+    assert [each["record_hash"] for each in recorded] == ([decision["record_hash"]] if code != 5 else [])
     for _, event in EventLog(_directory(desk, result)):
         assert problem_of(event.event_type or "", event.payload) is None
 
