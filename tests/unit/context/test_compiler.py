@@ -130,6 +130,38 @@ def test_each_check_redacts_with_its_reason() -> None:
     assert _redactions(_payload(capabilities=absent))["policy.eval"][0] == "permission"
 
 
+NOT_SHOWN: dict[str, dict[str, Any]] = {
+    "permission": {"policy_layer": {"permissions": [{"role": "support_agent", "allow": ["orders.lookup"]}]}},
+    "rule": {"policy_layer": {"rules": [{"if": {"==": [{"var": "user.id"}, "cust_7"]}}]}},
+    "a broken rule": {"policy_layer": {"rules": [{"if": {"log": 1}}]}},
+    "situation": {"policy_layer": {"rules": [{"if": {"==": [{"var": "order.total"}, 240]}}]}},
+    "missing evidence": {"policy_layer": {"rules": [{"if": {"==": [{"var": "order.colour"}, 1]}}]}},
+}
+
+
+@pytest.mark.parametrize("why", NOT_SHOWN)
+def test_a_redacted_id_is_in_no_prompt_and_in_no_text_of_a_tool(why: str) -> None:
+    layer = dict(raw_pack()["policy_layer"])
+    change = dict(NOT_SHOWN[why]["policy_layer"])
+    for number, rule in enumerate(change.get("rules", ())):
+        scope = {"capabilities": ["payments.refund"]}
+        change["rules"] = [
+            {
+                "rule_id": f"r{number}",
+                "mode": "enforce",
+                "applies_to": scope,
+                "then": {"verdict": "deny"},
+                **rule,
+            }
+        ]
+    payload = _payload(pack=pack(policy_layer={**layer, **change}))
+    assert "payments.refund" in _redactions(payload)
+    assert "payments.refund" not in _prompt(payload)
+    controls = {**payload["runtime_controls"], "prohibited_capabilities": []}
+    assert "payments.refund" not in canonical(controls).decode()
+    assert "payments.refund" not in canonical(payload["budget_report"]).decode()
+
+
 def test_what_only_lacks_facts_of_another_capability_is_deferred() -> None:
     payload = _payload(edges=())
     refund = payload["manifests"]["tool_manifest"][-1]
@@ -156,6 +188,20 @@ def test_what_comes_from_outside_is_never_an_instruction() -> None:
     assert trap not in prompt["system"] + prompt["developer"]
     treatments = {b["bucket"]: b["treatment"] for b in prompt["context_blocks"] if trap in b["content"]}
     assert treatments == dict.fromkeys(("evidence", "memory", "session"), "data_only")
+
+
+@pytest.mark.parametrize(
+    ("role", "voice", "tone", "system"),
+    [
+        ("clerk", "calm", "loud", "You are clerk.\nVoice: calm."),
+        ("clerk", "", "loud", "You are clerk.\nVoice: loud."),
+        ("", "", "", "You are an agent."),
+    ],
+)
+def test_who_the_model_is(role: str, voice: str, tone: str, system: str) -> None:
+    given = compile_input(pack=pack(tone_and_comms={"agent": {"role": "support_agent", "voice": tone}}))
+    run = given.run._replace(role=role, voice=voice)
+    assert compile_context(given._replace(run=run)).payload["compiled_prompt"]["system"] == system
 
 
 def test_tools_that_do_not_fit_are_overpacked_and_not_cut() -> None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from fakes.sink import event_of
 from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 
+from cogcli.events.envelope import Draft, Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy, RunState
@@ -64,6 +66,30 @@ ASKED = Requester(
 def test_what_a_rule_sees(path: str, value: Any) -> None:
     policy = _policy([_rule({"!": [{"missing": [path]}]})], requester=ASKED)
     assert _judged(policy, arguments={"order_id": "x"}).reads == {path: value}
+
+
+class View:
+    """A state that counts its events."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def apply(self, event: Event) -> None:
+        self.seen += 1
+
+    def read(self) -> Mapping[str, Any]:
+        return {"outcomes": {"seen": self.seen}}
+
+
+def test_rules_see_the_state_as_of_the_last_event() -> None:
+    view = View()
+    policy = _policy([_rule({"==": [{"var": "state.outcomes.seen"}, 1]})], view=view)
+    assert policy.observe == view.apply
+    assert _judged(policy).verdict == "allow"
+    view.apply(event_of(Draft("policy.decided", "governance", "run_1", {}), 0, "0", "t"))
+    assert _judged(policy).reads == {"state.outcomes.seen": 1}
+    assert _judged(policy).verdict == "deny"
+    assert _policy().observe is None
 
 
 def test_a_user_without_a_name_is_the_default_one() -> None:
