@@ -89,7 +89,9 @@ class Engine:
         self.options = options
         self.capabilities = capabilities
         self.skills = skills
-        self.listener = _both(policy.observe if policy else None, listener)
+        self.listener = listener
+        if policy is not None and policy.observe is not None:
+            self.observe(policy.observe)
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
         """By step path: results of an earlier episode, used in place of running the step."""
@@ -164,19 +166,6 @@ class Engine:
         if self.listener is not None:
             self.listener(event)
         return event
-
-
-def _both(
-    first: Callable[[Event], None] | None, second: Callable[[Event], None] | None
-) -> Callable[[Event], None] | None:
-    if first is None or second is None:
-        return first or second
-
-    def each(event: Event) -> None:
-        first(event)
-        second(event)
-
-    return each
 
 
 class Held(NamedTuple):

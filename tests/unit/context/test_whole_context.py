@@ -1,6 +1,6 @@
 """One compilation in which everything happens, byte by byte (docs/reference/pack.md#compiler).
 
-`whole_context.json` is what it gives. A change of it is a change of what models see, and of the hashes in records.
+`whole_context.json` is what it gives, the ledger aside. A change of it is a change of what models see.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cogcli.context.compiler import compile_context
+from cogcli.context.compiler import STAGES, Compilation, compile_context
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+from cogcli.core.canonical import digest_of
 from cogcli.governance.policy import Policy
 from cogcli.specs.pack import pack_from
 from tests.fakes.support_desk import READ, capability
@@ -162,7 +163,79 @@ def _input(**members: Any) -> CompileInput:
 
 
 def test_everything_that_can_happen_to_a_context() -> None:
-    found = compile_context(_input())
-    assert json.loads(EXPECTED.read_text(encoding="utf-8")) == found.payload
-    assert found.hash == found.payload["context_ledger"]["context_hash"]
+    given = _input()
+    found = compile_context(given)
+    payload = dict(found.payload)
+    ledger = payload.pop("context_ledger")
+    assert json.loads(EXPECTED.read_text(encoding="utf-8")) == payload
     assert (found.refused, found.overpacked) == ("", False)
+    assert ledger == {
+        "pack_ref": PACK.ref,
+        "snapshot_ref": "kg_1",
+        "request_hash": digest_of(given.request.to_payload()),
+        "stage_hashes": {name: digest_of(result) for name, result in _results(given).items()},
+        "context_hash": digest_of(payload),
+    }
+    assert found.hash == ledger["context_hash"]
+
+
+def _results(given: CompileInput) -> dict[str, Any]:
+    compilation = Compilation(given)
+    return {name: stage(compilation) for name, stage in STAGES.items()}
+
+
+def test_what_each_stage_is_hashed_of() -> None:
+    results = _results(_input())
+    assert results["intent"] == {
+        "intent": "parcels.trace",
+        "refused": "",
+        "scores": {"parcels.trace": 1},
+        "slots": {"parcel": "parcel:p1"},
+        "params": {"parcel_id": "p1"},
+    }
+    assert results["policy"] == {
+        "must_refuse": (),
+        "must_escalate": ("legal",),
+        "prohibited": {"parcels.burn": "no_staff", "parcels.lose": "permission_denied"},
+    }
+    before, evidence = results["tools"], results["evidence"]
+    assert [tool["capability"] for tool in before["tools"]] == [
+        "parcels.find",
+        "parcels.move",
+        "parcels.weigh",
+    ]
+    assert [each["capability"] for each in before["redactions"]] == [
+        "parcels.burn",
+        "parcels.lose",
+        "x.y",
+        "parcels.sell",
+    ]
+    assert evidence["surface"] == before
+    assert [
+        (each["hops"], each["predicate"], each["object"], each["value"]) for each in evidence["edges"]
+    ] == [
+        (1, "note", "", "x" * 90),
+        (1, "owner", "person:bob", None),
+        (1, "size", "", 4),
+        (1, "size", "", 5),
+        (1, "tag", "", "a"),
+    ]
+    assert evidence["omitted"] == (
+        {"subject": "parcel:p1", "predicate": "tag", "hops": 1, "reason": "max_edges"},
+        {"subject": "person:bob", "predicate": "name", "hops": 2, "reason": "max_edges"},
+    )
+    assert evidence["facts"] == {
+        "parcel": {"id": "p1", "owner": "person:bob", "tag": ["a", "b"], "note": "x" * 90}
+    }
+    assert [gate["status"] for gate in evidence["gates"]] == ["conflict", "satisfied", "satisfied"]
+    memory = results["memory"]
+    assert [each["memory_id"] for each in memory["memories"]] == ["m1", "m2"]
+    assert memory["omitted"] == (
+        {"memory_id": "m0", "reason": "expired"},
+        {"memory_id": "m9", "reason": "user"},
+        {"memory_id": "m4", "reason": "top_k"},
+    )
+    assert list(results["assembly"]) == ["blocks", "omissions"]
+    assert [each["content_hash"][:7] for each in results["assembly"]["blocks"]] == ["sha256:"] * 12
+    assert len(results["assembly"]["omissions"]) == 6
+    assert results["budget"] == results["manifests"]["budget_report"]["allocations"]

@@ -35,7 +35,7 @@ def _rule(condition: Any = True, **then: Any) -> dict[str, Any]:
 
 
 def _judged(policy: RunPolicy, of: Any = LOOKUP, arguments: Mapping[str, Any] | None = None) -> Verdict:
-    state = RunState({"a": 1}, {"b": 2}, {"c": 3}, 4, "2026-05-04T09:30:00Z")
+    state = RunState({"a": 1}, {"b": 2}, {"c": 3}, "2026-05-04T09:30:00Z")
     return policy.judge(of, arguments or {}, state, "outer/step", ("crm",))
 
 
@@ -53,7 +53,7 @@ ASKED = Requester(
         ),
         ("user", {"id": "cust_7", "role": "staff", "consent": ["preference"]}),
         ("agent", {"role": "support_agent", "voice": "neutral"}),
-        ("run", {"safety_mode": "destructive", "turn": 4, "now": "2026-05-04T09:30:00Z"}),
+        ("run", {"safety_mode": "destructive", "turn": 1, "now": "2026-05-04T09:30:00Z"}),
         ("call", {"capability": "orders.lookup", "approval_mode": "read_only", "step": "outer/step"}),
         ("args", {"order_id": "x"}),
         ("inputs", {"a": 1}),
@@ -89,7 +89,26 @@ def test_rules_see_the_state_as_of_the_last_event() -> None:
     view.apply(event_of(Draft("policy.decided", "governance", "run_1", {}), 0, "0", "t"))
     assert _judged(policy).reads == {"state.outcomes.seen": 1}
     assert _judged(policy).verdict == "deny"
-    assert _policy().observe is None
+    assert policy.snapshot == {"outcomes": {"seen": 1}}
+    assert (_policy().observe, _policy().snapshot) == (None, {})
+
+
+def test_rules_see_the_turn() -> None:
+    policy = _policy([_rule({"==": [{"var": "run.turn"}, 2]})])
+    assert _judged(policy).verdict == "allow"
+    policy.turn = 2
+    assert _judged(policy).verdict == "deny"
+
+
+def test_what_is_known_before_any_call_stands_below_what_calls_gave() -> None:
+    policy = _policy([_rule({"!": [{"missing": ["order"]}]})], required=("order.total", "order.age_days"))
+    assert policy.unresolved == ("order.total", "order.age_days")
+    policy.learn("orders.lookup", {"age_days": 12})
+    policy.note_facts({"order": {"id": "other", "age_days": 99, "total": 5}, "parcel": {"size": 1}})
+    assert _judged(policy).reads == {"order": {"id": "ord_881", "age_days": 12, "total": 5}}
+    assert policy.unresolved == ()
+    policy.note_facts({"order": {"total": 6}})
+    assert policy.unresolved == ()
 
 
 def test_a_user_without_a_name_is_the_default_one() -> None:
@@ -190,7 +209,7 @@ def test_every_service_that_a_call_may_go_to_is_listed(
 ) -> None:
     tooling = raw_pack()["tooling_layer"] | ({} if listed is None else {"hosts": listed})
     policy = _policy([], hosts=hosts, sections={"tooling_layer": tooling})
-    state = RunState({}, {}, {}, 1, "")
+    state = RunState({}, {}, {}, "")
     for _ in range(2):
         assert policy.judge(LOOKUP, {}, state, "s", services).reason == reason
 
@@ -219,9 +238,9 @@ def test_gates_by_name() -> None:
 )
 def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reason: str) -> None:
     policy = LimitsPolicy(Budgets({}), ceiling)
-    found = policy.judge(REFUND, {}, RunState({}, {}, {}, 1, ""), "s")
+    found = policy.judge(REFUND, {}, RunState({}, {}, {}, ""), "s")
     assert found == Verdict(verdict, "permission", reason, approval_mode="network")
-    assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, 1, ""), "s").verdict == "allow"
+    assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict == "allow"
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
     assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
     policy.learn("a.b", {"x": 1})
