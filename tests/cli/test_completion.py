@@ -29,7 +29,7 @@ def asked(project: Any, line: str, *, shell: str = "fish", env: dict[str, str] |
     if shell == "bash":
         words = line.split(" ")
         variables |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
-    result = project.installed(env=variables).assert_ok()
+    result = project.run(env=variables).assert_ok()
     assert result.err == ""
     return [text for text in result.out.split("\n") if text]
 
