@@ -57,6 +57,8 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=random.getrandbits(32), help="the order of the tests")
     asked = arguments.parse_args()
     environment = dict(os.environ)
+    # Every process of the tests would compile what it imports, and each worker rewrite every test.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if asked.long:
         environment |= {"COGCLI_LONG_TESTS": "1", "COGCLI_TEST_INSTALLED": "1"}
     tests = (*TESTS, f"--randomly-seed={asked.seed}", *(QUICK if asked.quick else ()))
