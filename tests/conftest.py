@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,13 +12,12 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from support.examples import FEWEST, LONG
 from support.project import Project
 
 # How long an example takes depends on who else uses the machine, and says nothing of the code.
 # A long run tries as many examples as the library wants to.
-settings.register_profile(
-    "cogcli", deadline=None, max_examples=100 if "COGCLI_LONG_TESTS" in os.environ else 25
-)
+settings.register_profile("cogcli", deadline=None, max_examples=100 if LONG else FEWEST)
 settings.load_profile("cogcli")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,8 +8,9 @@ import warnings
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.expressions import MAX_DEPTH, MAX_LENGTH, ExpressionFault, evaluate, read_expression
@@ -21,7 +22,7 @@ STATE: dict[str, Any] = {
     "vars": {"x": [10, 20]},
     "frame": {"goal": "win"},
 }  # fmt: skip
-QUICK = settings(max_examples=300)
+QUICK = examples(300)
 
 
 def look(reference: Reference) -> Any:
@@ -254,7 +255,7 @@ ALLOWED = (
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@examples(1000)
 @given(
     st.one_of(
         st.text(max_size=40),

@@ -9,8 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.json_parser import JsonParser
 from cogcli.core.strict_json import JsonRefused, _decoded, _refusal, loads
@@ -327,7 +328,7 @@ def reference(data: bytes) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(values, shapes, st.booleans())
 def test_written_json_is_read_back(value: Any, shape: Any, ascii_only: bool) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only, **shape).encode()
@@ -335,21 +336,21 @@ def test_written_json_is_read_back(value: Any, shape: Any, ascii_only: bool) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@examples(500)
 @given(st.lists(bits, max_size=14).map("".join))
 def test_both_ways_through_the_parser_agree(text: str) -> None:
     assert outcome(loads, text.encode()) == outcome(reference, text.encode())
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=40) | st.lists(bits, max_size=10).map("".join).map(str.encode))
 def test_any_bytes_give_the_value_of_the_standard_parser_or_a_refusal(data: bytes) -> None:
     found = outcome(loads, data)
     assert found.startswith("json.") or found == repr(json.loads(data))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(st.characters(), max_size=30))
 def test_any_text_gives_a_value_or_a_refusal(text: str) -> None:
     with contextlib.suppress(JsonRefused):

@@ -15,8 +15,9 @@ from fakes.runs import Ran, Running, replayed, run
 from fakes.sink import payload_of
 from fakes.specs import capability, skill, step
 from fakes.states import whole
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.errors import RuntimeErrorBase, ServerFaultError, TransportError
 from cogcli.specs.capability import Capability
@@ -586,14 +587,14 @@ def comparable(result: Ran) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(skills(), st.integers(0, 2**16), st.integers(2, 8))
 def test_neither_timing_nor_workers_change_the_result(main: Skill, seed: int, workers: int) -> None:
     assert comparable(ran(main, seed, max_workers=workers)) == comparable(ran(main, seed + 1, max_workers=1))
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(skills(), st.integers(0, 2**16))
 def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) -> None:
     result = ran(main, seed)
@@ -605,7 +606,7 @@ def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(skills(), st.integers(0, 2**16))
 def test_every_intent_has_one_closing_event(main: Skill, seed: int) -> None:
     begun: list[str] = []

@@ -10,14 +10,15 @@ from fakes.runner import ScriptedRunner
 from fakes.runs import Ran, replayed, run
 from fakes.specs import capability, skill, step
 from fakes.states import whole
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.errors import ServerFaultError
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import snapshot
 
-QUICK = settings(max_examples=60)
+QUICK = examples(60)
 TARGETS = ["vars.l", "working.risks", "working.artifacts.x", "working.artifacts", "extensions.e", "outputs.o"]
 NAMES = [f"s{n}" for n in range(8)]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.listing import episode_listing as surveying
@@ -241,7 +242,7 @@ def test_a_database_that_is_none_is_done_without_or_made_anew(runs: Path, patien
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 200))
 def test_overwritten_bytes_never_show_what_is_not_so(
     tmp_path_factory: pytest.TempPathFactory, seed: int, count: int

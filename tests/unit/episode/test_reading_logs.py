@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import sample_episode as sample
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.log_reader import EventLog
@@ -97,7 +98,7 @@ def test_members_of_a_wrong_type_count_as_absent() -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200)
+@examples(200)
 def test_no_bytes_at_all_break_the_reader_or_the_projection(data: bytes) -> None:
     project(event for _, event in EventLog(FOREIGN + data))
 
@@ -130,7 +131,7 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
         max_size=8,
     )
 )
-@settings(max_examples=300)
+@examples(300)
 def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines

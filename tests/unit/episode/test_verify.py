@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import EnvironmentRefusal
@@ -95,7 +96,7 @@ def test_every_altered_bit_is_found_in_its_file_and_line(sealed: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_altered_bit_is_found_with_blobs_too(with_blobs: Path, data: st.DataObject) -> None:
     files = sorted(file for file in with_blobs.rglob("*") if file.is_file())
     file = data.draw(st.sampled_from(files))

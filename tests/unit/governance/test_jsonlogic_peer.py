@@ -9,8 +9,9 @@ import json
 from typing import Any
 
 import datalogic_py
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 
@@ -132,7 +133,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400, deadline=None)
 @given(rule=_booleans(3), facts=FACTS)
 def test_both_agree_on_rules_and_facts_of_the_right_types(rule: Any, facts: Any) -> None:
     ours = evaluate(compile_rule(rule), facts)
@@ -142,7 +143,7 @@ def test_both_agree_on_rules_and_facts_of_the_right_types(rule: Any, facts: Any)
     assert _theirs(rule, facts) is ours.result
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400, deadline=None)
 @given(rule=_booleans(3), facts=FACTS, place=st.sampled_from(PLACES), value=VALUES | st.just("absent"))
 def test_a_fact_that_is_gone_or_of_another_type_gives_an_error_or_the_answer_of_both(
     rule: Any, facts: Any, place: str, value: Any

@@ -8,8 +8,9 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.sources import PACKAGE, modules, said
 
 from cogcli.core.errors import EnvironmentRefusal
@@ -270,7 +271,7 @@ WHOLE = st.tuples(st.sampled_from(["^", ""]), EXPRESSIONS, st.sampled_from(["$",
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(pattern=WHOLE, text=st.text("abc", max_size=8))
 def test_a_pattern_written_anew_finds_what_the_author_wrote(pattern: str, text: str) -> None:
     found = bool(re.search(pattern.replace("$", r"\Z"), text))
@@ -281,7 +282,7 @@ def test_a_pattern_written_anew_finds_what_the_author_wrote(pattern: str, text: 
         assert bool(on(name, {"pattern": pattern}, text)) is (applied and not found), name
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(pattern=WHOLE)
 def test_what_is_shown_to_be_linear_is_so_where_the_engine_goes_back(pattern: str) -> None:
     steps = most_steps(trim_ends(parse_regex(pattern)))
@@ -394,7 +395,7 @@ SCHEMAS = st.recursive(st.booleans() | keywords(st.booleans()), keywords, max_le
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @given(schema=SCHEMAS, value=VALUES)
 def test_engines_agree_on_any_schema_and_value(schema: Any, value: Any) -> None:
     assert on(PYTHON, schema, value) == on(RUST, schema, value)
@@ -408,7 +409,7 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=120)
+@examples(120)
 @given(wide=SCHEMAS, narrow=SCHEMAS, values=st.lists(VALUES, max_size=8))
 def test_verdicts_are_never_contradicted(name: str, wide: Any, narrow: Any, values: list[Any]) -> None:
     found, apart = verdict(name, wide, narrow)

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+from support.examples import LONG
 
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
@@ -64,7 +65,7 @@ def test_no_spec_can_crash_the_checks(file: Path) -> None:
     dice = random.Random(file.name)
     value = reader.parse(file.read_bytes(), file=file.name).value
     assert value is not None
-    for _ in range(40):
+    for _ in range(80 if LONG else 16):
         data = orjson.dumps(wounded(value, dice))
         catalog = Registry([BASE], protocols=PROTOCOLS, base=str(SPECS)).files(
             [str(file)], contents={str(file): data}

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.yaml import positions
@@ -784,7 +785,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@examples(400)
 @given(st.binary(max_size=60) | texts.map(str.encode) | mutated())
 def test_any_bytes_give_a_value_or_problems_with_places(data: bytes) -> None:
     found = parsed(data)
@@ -802,7 +803,7 @@ def outcome(found: Parsed) -> object:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(300)
 @given(texts.map(str.encode) | mutated())
 def test_both_parsers_give_the_same_verdict(data: bytes) -> None:
     first = parsed(data)
@@ -813,7 +814,7 @@ def test_both_parsers_give_the_same_verdict(data: bytes) -> None:
 
 # Aside from files that are refused either way, at another place.
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(texts.filter(lambda text: not {"\t", "*", "%"} & set(text) and "..." not in text))
 def test_both_parsers_give_the_same_answer(text: str) -> None:
     first = parsed("first: 1\n" + text)
@@ -839,7 +840,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(st.dictionaries(plain_text, json_values, max_size=4), st.sampled_from([None, 1]), st.booleans())
 def test_json_that_is_accepted_has_the_values_of_a_json_parser(
     root: dict[str, Any], indent: int | None, ascii_only: bool

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from cogcli.schema.sample import NoSample, sample, sample_text
 from cogcli.schema.validator import errors
@@ -117,7 +118,7 @@ schemas = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schemas)
 def test_every_made_value_fits_its_schema(schema: Any) -> None:
     assert not errors(schema, sample(schema))
