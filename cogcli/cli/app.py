@@ -62,6 +62,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pack pin": ("pack:pin", "what a pack's bare id stands for, once its checks and tests pass"),
     "policy test": ("policy:test", "the rules of a pack against the tests beside them"),
     "policy eval": ("policy:evaluate", "what a pack says of a call: 0 allow, 4 no, 5 a person decides"),
+    "policy explain": (
+        "policy:explain",
+        "why governed calls were decided so, and what number decides otherwise",
+    ),
+    "policy diff": ("policy:diff", "two packs: which rules differ, which recorded decisions change"),
     "context compile": ("context:compile", "what a model would be given for a request; nothing is called"),
     "knowledge import": ("knowledge:import_file", "append statements with their evidence, all or none"),
     "knowledge query": ("knowledge:query", "what is known around an entity"),

@@ -114,8 +114,7 @@ def _record_verdict(
         "step_id": record.path,
         "input_hash": digest_of(_BY_NAME.mask(values)),
     }
-    if policy and policy.records_allow:
-        payload["input"] = values  # under a pack: what would be decided by other rules can be told later
+    payload |= policy.basis(values) if policy else {}
     draft = build.policy_decided(record.run_id, record.path, payload=payload, caused_by=answer)
     event = record.run.emit(draft)
     return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}

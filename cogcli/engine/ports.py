@@ -69,6 +69,10 @@ class CallPolicy(Protocol):
         """The gate of a verdict."""
         ...
 
+    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a decision about a call with these arguments `policy.decided` holds beside the verdict."""
+        ...
+
     def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
         """Take up the facts that an output declares."""
         ...

@@ -225,6 +225,8 @@ class Decided(Payload):
     input_hash: str | None = None
     input: Json | None = None
     """The arguments that a pack decided about."""
+    facts: Json | None = None
+    """What was known then of the entities of the request, by slot."""
     output: Json | None = None
     """What a call answered, as whoever decided about it says."""
     read: Any = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from cogcli.core.jsonvalue import NOTHING, deep_copy
+from cogcli.core.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.core.refs import MISSING
 from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
@@ -21,6 +21,8 @@ from cogcli.specs.pack import Pack, PackGate, PackTool
 
 _UNDECLARED: Final = PackTool()
 """What a pack says of a capability that it does not declare."""
+Facts = dict[str, dict[str, Any]]
+"""What is known of the entity in each slot."""
 
 
 class Requester(NamedTuple):
@@ -49,6 +51,36 @@ class RunState(NamedTuple):
     vars: Mapping[str, Any]
     outputs: Mapping[str, Any]
     now: str
+
+
+class JudgedCall(NamedTuple):
+    """One call with what its rules see."""
+
+    call: GovernedCall
+    data: dict[str, Any]
+
+    def with_value(self, path: str, value: Any) -> JudgedCall:
+        """The same call with another value at a path of what its rules see."""
+        data = with_value(self.data, path, value)
+        return JudgedCall(self.call._replace(arguments=data["args"]), data)
+
+
+def with_value(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of the data of a rule with another value at a path."""
+    head, *rest = path.split(".")
+    return {**data, head: _with(data.get(head), rest, value)}
+
+
+def _with(value: Any, path: list[str], new: Any) -> Any:
+    """A copy of a value with another one at a path; a part that is not there is made an object."""
+    if not path:
+        return new
+    first, *rest = path
+    if isinstance(value, list) and first.isdigit() and int(first) < len(value):
+        at = int(first)
+        return [*value[:at], _with(value[at], rest, new), *value[at + 1 :]]
+    known = value if isinstance(value, Mapping) else NOTHING
+    return {**known, first: _with(known.get(first), rest, new)}
 
 
 class StateView(Protocol):
@@ -86,7 +118,7 @@ class RunPolicy:
         self.safety_mode, self.name = safety_mode, pack.ref
         self.rules = policy
         self.turn = 1
-        self._facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
+        self._facts: Facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         self._required, self._hosts = tuple(required), hosts
         self._view = view
         self._modes: dict[str, str] = {}
@@ -125,21 +157,36 @@ class RunPolicy:
         services: tuple[str, ...] = (),
     ) -> Verdict:
         """The verdict on a call that is about to be made, through one of these services."""
-        mode = self.mode_of(capability)
+        return self.decide(self.case(capability, arguments, state, step, services))
+
+    def case(
+        self,
+        capability: Capability,
+        arguments: Mapping[str, Any],
+        state: RunState,
+        step: str,
+        services: tuple[str, ...] = (),
+    ) -> JudgedCall:
+        """A call with what its rules see now."""
         asked = self.requester
         call = GovernedCall(
             capability.id,
-            mode,
+            self.mode_of(capability),
             asked.role,
             self.safety_mode,
             arguments,
             named_user=asked.is_named,
             host=self._foreign_host(services),
         )
-        verdict = self.rules.decide(asked.intent, call, self._data(call, state, step))
-        lacking = next(iter(self.unresolved), "")
+        return JudgedCall(call, self._data(call, state, step))
+
+    def decide(self, case: JudgedCall) -> Verdict:
+        """The verdict on a case."""
+        call, data = case
+        verdict = self.rules.decide(self.requester.intent, call, data)
+        lacking = next(iter(self._unresolved_of(data)), "")
         reason = ""
-        if lacking and (is_above(mode, "read_only") or "evidence" in verdict.obligations):
+        if lacking and (is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations):
             reason = f"evidence_missing:{lacking}"
         elif any(each.startswith(MASK) for each in verdict.obligations):
             reason = (
@@ -179,7 +226,23 @@ class RunPolicy:
     @property
     def unresolved(self) -> tuple[str, ...]:
         """The required evidence that is not known."""
-        return tuple(name for name in self._required if not self._knows(name))
+        return self._unresolved_of(self._facts)
+
+    def _unresolved_of(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(name for name in self._required if not _is_known(data, name))
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the entities of the request now, by slot."""
+        return {slot: dict(known) for slot, known in self._facts.items()}
+
+    def know(self, facts: Facts) -> None:
+        """Take these facts in place of all that was known."""
+        self._facts = facts
+
+    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a decision the log holds, so that it can be told what other rules would decide."""
+        return {"input": arguments, "facts": self.facts}
 
     def _foreign_host(self, services: tuple[str, ...]) -> str:
         """The first host of these services that the pack does not list, else the first one; of a service that is not
@@ -191,10 +254,6 @@ class RunPolicy:
             found = next((host for host in hosts if host not in listed), hosts[0] if hosts else "")
             self._foreign[services] = found
         return found
-
-    def _knows(self, name: str) -> bool:
-        slot, _, fact = name.partition(".")
-        return self._facts.get(slot, {}).get(fact) is not None
 
     def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
         """What rules see (docs/reference/pack.md#rules)."""
@@ -210,6 +269,12 @@ class RunPolicy:
             "outputs": state.outputs,
             "state": self._view.read() if self._view else NOTHING,
         }
+
+
+def _is_known(data: Mapping[str, Any], name: str) -> bool:
+    """Whether a fact of a slot is known."""
+    slot, _, fact = name.partition(".")
+    return object_of(data.get(slot)).get(fact) is not None
 
 
 class LimitsPolicy:
@@ -243,3 +308,7 @@ class LimitsPolicy:
 
     def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
         """Nothing: without a pack no output is a fact."""
+
+    def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing: only the mode of the capability counts."""
+        return {}

@@ -75,6 +75,10 @@ def apply(state: ExecutionState, event: Event) -> None:
     state.updated_at = event.timestamp
 
 
+RunStates = dict[str | None, ExecutionState]
+"""The states of a log's runs by their id, the root's first."""
+
+
 class Rebuilt(NamedTuple):
     """The states of an episode's runs: the root's, and its children's by run id."""
 
@@ -84,17 +88,22 @@ class Rebuilt(NamedTuple):
 
 def rebuild(events: Iterable[Event]) -> Rebuilt:
     """The states of all runs as they were after these events of a log. Raises ValueError where none begins."""
-    states: dict[str | None, ExecutionState] = {}
+    states: RunStates = {}
     for event in events:
-        row, state = row_of(event.event_type), states.get(event.run_id)
-        if row.phase == "start" and state is None:
-            states[event.run_id] = initial_state(event)
-        elif not row.projected and state is not None:
-            apply(state, event)
+        apply_to_runs(states, event)
     if not states:
         raise ValueError("no run begins in this log")
     root, *children = states.values()
     return Rebuilt(root, {state.run_id: state for state in children})
+
+
+def apply_to_runs(states: RunStates, event: Event) -> None:
+    """Change the state of the run that the next event of a log belongs to, or begin it."""
+    row, state = row_of(event.event_type), states.get(event.run_id)
+    if row.phase == "start" and state is None:
+        states[event.run_id] = initial_state(event)
+    elif not row.projected and state is not None:
+        apply(state, event)
 
 
 def _start(state: ExecutionState, event: Event) -> None:

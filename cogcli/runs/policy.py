@@ -16,7 +16,7 @@ from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
+from cogcli.specs.pack import Pack, PackIntent
 from cogcli.specs.service import Service
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
@@ -37,16 +37,11 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
     if intent is None:
         hint = suggestion(request.intent, pack.decisions.intents) or "name one of its intents with --intent"
         raise UsageError("usage.value", f"`{pack.pack_id}` has no intent `{request.intent}`", hint=hint)
-    slots = {
-        name: f"{slot.type}:{inputs[slot.param]}"
-        for name, slot in intent.slots.items()
-        if isinstance(inputs.get(slot.param), str)
-    }
     requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
     _require_known(request.budget)
     limits = limits_of(pack, request.budget)
     budgets = Budgets({key: int(limits[key]) for key in ENFORCED})
-    return governed_by(catalog, pack, requester, budgets, request.safety_mode, slots)
+    return governed_by(catalog, pack, requester, budgets, request.safety_mode, slots_of(intent, inputs))
 
 
 def governed_by(
@@ -65,6 +60,15 @@ def governed_by(
         required=pack.decisions.required_evidence(requester.intent),
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
     )
+
+
+def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
+    """The entity of each slot of an intent that its parameter names, as `type:id`."""
+    return {
+        name: f"{slot.type}:{inputs[slot.param]}"
+        for name, slot in intent.slots.items()
+        if isinstance(inputs.get(slot.param), str)
+    }
 
 
 def _host_of(catalog: Catalog, service: Service) -> str:

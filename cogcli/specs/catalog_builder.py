@@ -113,8 +113,8 @@ class CatalogBuilder:
         return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})
 
     def exists(self, kind: str, id: str) -> bool:
-        """Whether any layer has a file of this id, with errors or without."""
-        return bool(self._find(kind, id))
+        """Whether any layer has a file of this id, of a pack perhaps with its hash, with errors or without."""
+        return bool(self._find(kind, id.partition("#")[0]))
 
     def add_skill(self, id: str) -> Skill | None:
         """The skill of an id, None without a usable file. Each file is read once."""

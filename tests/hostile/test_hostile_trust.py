@@ -327,6 +327,8 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "policy eval": [
             ("policy", "eval", "canary@1.0.0", "--capability", CAPABILITY, "--data", "in.json"),
         ],
+        "policy explain": [("policy", "explain", sealed)],
+        "policy diff": [("policy", "diff", "canary@1.0.0", "canary@1.0.0", "--over", sealed)],
         "context compile": [("context", "compile", "--message", "x", "--pack", "canary@1.0.0")],
         "memory ls": [("memory", "ls", "--pack", "canary@1.0.0")],
         "memory proposals": [("memory", "proposals", "--all")],

@@ -1,17 +1,28 @@
-"""`policy test`, `policy eval`: do the rules of a pack say what they should? (docs/reference/pack.md#rules)."""
+"""`policy test`, `policy eval`: do the rules of a pack say what they should? `policy explain`, `policy diff`: why was a
+call decided so, and would another pack decide otherwise? (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
+from cogcli.app.episodes import find as find_episode
 from cogcli.app.packs import evaluate_call, find_pack
+from cogcli.app.policy_history import compare_episode, explain_episode
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
-from cogcli.cli.options import argument, command, text
+from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_tests
-from cogcli.core.errors import OK, PENDING, VETOED, UsageError
+from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
+from cogcli.core.errors import NO, OK, PENDING, VETOED, UsageError
+from cogcli.core.problems import suggestion
+from cogcli.core.terminal_text import visible
+from cogcli.episode.store import Store
 from cogcli.governance.pack_check import run_tests
+from cogcli.governance.pack_diff import diff_packs
+from cogcli.report.humanize import count_of
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
@@ -65,3 +76,105 @@ def evaluate(
     if verdict.verdict in ("allow_with_gate", "escalate"):
         return PENDING
     return OK if verdict.allows else VETOED
+
+
+@command(
+    examples=(
+        ("cogcli policy explain @last", "each governed call: stages, rules, what was read, what decided"),
+        ("cogcli policy explain @last --call refund", "one call"),
+        (
+            "cogcli policy explain @last --json | jq '.calls[].flips[0]'",
+            "the nearest number that decides otherwise",
+        ),
+    ),
+    exits=(0, 2, 3),
+)
+def explain(
+    context: CommandContext,
+    episode: NewestEpisode = None,
+    *,
+    call: Annotated[
+        str | None, text("--call", "STEP", "only the calls of this step", completes="steps")
+    ] = None,
+) -> int:
+    """Why each governed call of an episode was decided as it was. Nothing is called."""
+    directory = find_episode(context.settings, episode)
+    calls = explain_episode(directory)
+    if call is not None:
+        steps = list(dict.fromkeys(each["step_id"] for each in calls))
+        calls = [each for each in calls if each["step_id"] == call]
+        if not calls:
+            hint = suggestion(call, steps) or f"decided were: {', '.join(steps) or 'none'}"
+            raise UsageError("step.unknown", f"no pack decided about a step `{call}`", hint=hint)
+    context.own["episode_id"] = directory.name
+    context.own["calls"] = calls
+    lines = [line for each in calls for line in (*explanation_lines(each), "")]
+    context.answer("".join(f"{visible(line)}\n" for line in lines[:-1]))
+    if not calls:
+        context.note("no pack governed this run")
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli policy diff support-desk@4.0.0 new.yaml", "which rules differ"),
+        ("cogcli policy diff support-desk@4.0.0 new.yaml --over @last", "which recorded decisions change"),
+        (
+            "cogcli policy diff support-desk@4.0.0 new.yaml --over .cogcli/episodes --json",
+            "over all, for scripts",
+        ),
+    ),
+    exits=(0, 1, 2, 3),
+    most=10_000,
+)
+def diff(
+    context: CommandContext,
+    old: PackName,
+    new: PackName,
+    more: Annotated[list[str], argument("[EP...]", "episodes")],
+    *,
+    over: Annotated[
+        list[str],
+        text("--over", "EP...", "decide these again: episodes, or directories of them", completes="episodes"),
+    ],
+) -> int:
+    """Compare the policies of two packs, and what they say of recorded calls: 1 where a decision changes, or nobody can
+    tell."""
+    if more and not over:
+        raise UsageError(
+            "usage.flag", "episodes come after `--over`", hint="cogcli policy diff OLD NEW --over EP..."
+        )
+    before, after = (find_pack(context.settings, name).pack for name in (old, new))
+    changes = diff_packs(before, after)
+    context.own["changes"] = [change.to_payload() for change in changes]
+    context.answer("".join(f"{visible(line)}\n" for line in change_lines(changes)))
+    if not changes:
+        context.note("the policies are the same")
+    if not over:
+        return OK
+    compared = [compare_episode(one, before, after) for one in _episodes(context, [*over, *more])]
+    done = [each for each in compared if each is not None]
+    changed = [change for each in done for change in (*each.changed, *each.undecided)]
+    total, other = sum(each.decisions for each in done), len(compared) - len(done)
+    context.own["decisions"] = {
+        "episodes": len(done),
+        "passed_over": other,
+        "compared": total,
+        "changed": [change.to_payload() for each in done for change in each.changed],
+        "undecided": [change.to_payload() for each in done for change in each.undecided],
+    }
+    context.answer("".join(f"{visible(decision_line(change))}\n" for change in changed))
+    where = f"of {count_of(total, 'recorded decision')} in {count_of(len(done), 'episode')}"
+    passed = f"; {count_of(other, 'episode')} under no pack `{before.pack_id}`" if other else ""
+    context.note(visible(f"{len(changed)} {where} change{passed}"))
+    return NO if changed else OK
+
+
+def _episodes(context: CommandContext, names: list[str]) -> list[Path]:
+    """The episodes that are named, once each; of a directory of episodes all, the oldest first."""
+    found: dict[Path, None] = {}
+    for name in names:
+        inside = Store(Path(name)).ids()[::-1] if os.path.isdir(name) else []
+        directories = [Path(name) / id for id in inside] or [find_episode(context.settings, name)]
+        found.update(dict.fromkeys(directories))
+    return list(found)

@@ -1,0 +1,122 @@
+"""Which comparison decided a call, and the nearest number that would decide otherwise
+(docs/reference/pack.md#explain)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.governance.comparisons import comparisons_of, explain_verdict
+from cogcli.governance.policy import GovernedCall, Policy
+from cogcli.governance.run_policy import JudgedCall
+from cogcli.specs.pack import PackIntent, PolicyRule, RuleScope
+
+AMOUNT = {"var": "args.amount"}
+MORE = {"+": [{"var": "args.limit"}, 5]}
+AGE = {"var": "order.age_days"}
+
+
+def _rule(condition: Any, verdict: str = "deny", rule_id: str = "r", **more: Any) -> PolicyRule:
+    return PolicyRule(rule_id, more.pop("mode", "enforce"), condition, verdict, **more)
+
+
+def _explained(rules: list[PolicyRule], **data: Any) -> Any:
+    policy = Policy(
+        permissions={"clerk": ["pay"]}, intents={"buy": PackIntent("buy", capabilities=("pay",))}, rules=rules
+    )
+    call = GovernedCall("pay", "network", "clerk", "network", data.get("args", {}))
+    case = JudgedCall(call, {"args": {}, **data})
+    return explain_verdict(
+        policy.rules_for("buy", "pay"), case, lambda each: policy.decide("buy", each.call, each.data)
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "decided", "flip"),
+    [
+        ({">": [AMOUNT, 200]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
+        ({">=": [AMOUNT, 200]}, 240, "`args.amount` 240 >= 200", "less than 200 would be allowed"),
+        ({"<": [AMOUNT, 200]}, 20, "`args.amount` 20 < 200", "200 or more would be allowed"),
+        ({"<=": [AMOUNT, 200]}, 20, "`args.amount` 20 <= 200", "more than 200 would be allowed"),
+        ({"<": [200, AMOUNT]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
+        ({"==": [AMOUNT, 7]}, 7, "`args.amount` 7 == 7", "other than 7 would be allowed"),
+        ({"!=": [AMOUNT, 7]}, 8, "`args.amount` 8 != 7", "7 would be allowed"),
+        ({"!": [{"<=": [AMOUNT, 200]}]}, 240, "`args.amount` 240 is not <= 200", "200 or less would be allowed"),
+        ({"<": [10, AMOUNT, 99]}, 12, "`args.amount` 12 > 10", "10 or less would be allowed"),
+        ({">": [AMOUNT, 200]}, 20, "`args.amount` 20 is not > 200", "more than 200 would be denied"),
+        ({">": [AMOUNT, 200.5]}, 240.25, "`args.amount` 240.25 > 200.5", "200.5 or less would be allowed"),
+        ({">": [AMOUNT, MORE]}, 240, "`args.amount` 240 > 105", "105 or less would be allowed"),
+        ({">": [{"*": [AMOUNT, 2]}, 400]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
+    ],
+)  # fmt: skip
+def test_the_comparison_that_decided(condition: Any, value: float, decided: str, flip: str) -> None:
+    explained = _explained([_rule(condition)], args={"amount": value, "limit": 100})
+    assert explained.decided[0].text == decided
+    assert (explained.flips[0].text, explained.flips[0].path) == (flip, "args.amount")
+
+
+def test_the_nearest_number_comes_first() -> None:
+    rules = [_rule({">": [AMOUNT, 1000]}), _rule({">": [AMOUNT, 200]}, "escalate", "limit")]
+    explained = _explained(rules, args={"amount": 240})
+    assert [flip.text for flip in explained.flips] == [
+        "200 or less would be allowed",
+        "more than 1000 would be denied",
+    ]
+    assert [each.rule for each in explained.decided] == ["limit"]
+
+
+def test_of_conditions_joined_each_that_turns_it_decided() -> None:
+    both = {"and": [{">": [AMOUNT, 200]}, {">": [AGE, 30]}]}
+    explained = _explained([_rule(both)], args={"amount": 240}, order={"age_days": 31})
+    assert [each.text for each in explained.decided] == [
+        "`order.age_days` 31 > 30",
+        "`args.amount` 240 > 200",
+    ]
+    either = _explained([_rule({"or": both["and"]})], args={"amount": 240}, order={"age_days": 31})
+    assert either.flips == ()
+    assert [each.path for each in either.decided] == ["args.amount", "order.age_days"]
+
+
+def test_limits_of_arguments_are_comparisons_too() -> None:
+    rule = _rule({"==": [1, 1]}, "allow", limits={"amount": {"max": 500}})
+    explained = _explained([rule], args={"amount": 600})
+    assert explained.decided[0].text == "`args.amount` 600 is not <= 500"
+    assert explained.flips[0].text == "500 or less would be allowed"
+
+
+def test_what_is_no_number_has_no_flip() -> None:
+    rule = _rule({"==": [{"var": "user.role"}, "guest"]})
+    explained = _explained([rule], user={"role": "guest"})
+    assert explained.decided[0].text == '`user.role` "guest" == "guest"'
+    assert explained.flips == ()
+
+
+def test_what_is_unknown_is_named() -> None:
+    explained = _explained([_rule({">": [AGE, 30]})], order={})
+    assert (explained.decided, explained.flips, explained.missing) == ((), (), ("order.age_days",))
+
+
+def test_shadow_rules_and_loops_decide_nothing() -> None:
+    rules = [
+        _rule({">": [AMOUNT, 100]}, mode="shadow"),
+        _rule({"some": [{"var": "args.items"}, {">": [{"var": "price"}, 5]}]}),
+    ]
+    explained = _explained(rules, args={"amount": 240, "items": [{"price": 9}]})
+    assert (explained.decided, explained.flips) == ((), ())
+
+
+def test_a_comparison_says_where_it_stands() -> None:
+    (found,) = comparisons_of(_rule({"and": [{">": [AMOUNT, 200]}, True]}), {"args": {"amount": 1}})
+    assert (found.pointer, found.operator, found.value, found.threshold, found.holds) == (
+        "/and/0/>",
+        ">",
+        1,
+        200,
+        False,
+    )
+
+
+def test_a_rule_for_other_calls_has_no_part() -> None:
+    rule = _rule({">": [AMOUNT, 200]}, scope=RuleScope(capabilities=("refund",)))
+    assert _explained([rule], args={"amount": 240}).decided == ()
