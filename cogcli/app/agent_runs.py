@@ -9,7 +9,8 @@ from typing import Any
 from cogcli.app.memory import open_memory
 from cogcli.app.settings import Settings
 from cogcli.cognition.invocation import Invocation, recorded_invocation
-from cogcli.cognition.loop import Remember, agent_run
+from cogcli.cognition.loop import agent_run
+from cogcli.cognition.progress import Remember
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.events.envelope import Event
 from cogcli.runs.prepare import AgentRun

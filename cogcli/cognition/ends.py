@@ -1,0 +1,77 @@
+"""How a loop ends: status of the decision, reason, error of the run (docs/reference/agent-run.md#next). Pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cogcli.cognition.critic import REJECTED, Verification
+from cogcli.context.compiler import CompiledContext
+from cogcli.core.errors import AgentError, BudgetExceededError, PolicyDeniedError, RuntimeErrorBase
+from cogcli.engine.outcome import RunOutcome
+from cogcli.governance.loop_guard import LoopTrip
+
+_STATUS: Final = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
+SKIPPED: Final = "action_skipped:read_only"
+"""Why a read-only run that wanted calls is partial."""
+
+
+class LoopEnding(NamedTuple):
+    """The status of the decision, why, and the error of the run where it is none of success."""
+
+    status: str
+    reason: str
+    error: RuntimeErrorBase | None = None
+
+    def run_status(self, *, goal_met: bool) -> str:
+        """The status of the run."""
+        return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
+
+
+def refused(reason: str) -> LoopEnding:
+    """A guardrail, or no intent."""
+    return LoopEnding("refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}"))
+
+
+def denied(reason: str) -> LoopEnding:
+    """A rule, a permission, a budget or the loop guard."""
+    error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}")
+    if reason.startswith("budget_exceeded:"):
+        key = reason.partition(":")[2]
+        error = BudgetExceededError(
+            "budget.exceeded", f"nothing is left of {key}", hint=f"give it more with --budget {key}=N"
+        )
+    return LoopEnding("denied", reason, error)
+
+
+def overpacked() -> LoopEnding:
+    """Policy and tools find no room."""
+    text = "policy and tools find no room in the context"
+    return LoopEnding("failed", "context.overpacked", AgentError("context.overpacked", text))
+
+
+def unplanned(reason: str, replans: int) -> LoopEnding:
+    """No replan is left."""
+    text = f"no plan after {replans} replans: {reason}"
+    return LoopEnding("failed", reason, AgentError("agent.replans", text))
+
+
+def cut_off(outcome: RunOutcome) -> LoopEnding:
+    """From outside: a signal, a limit of time, or a bug."""
+    error = outcome.error
+    if outcome.status == "aborted":
+        return LoopEnding("aborted", "signal")
+    if isinstance(error, BudgetExceededError):
+        return LoopEnding("denied", "budget_exceeded:wall_clock_ms", error)
+    return LoopEnding("failed", error.code if error else "", error)
+
+
+def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | None) -> str:
+    """Why a plan is denied: for a capability that is kept from the model the reason of that."""
+    if again is not None:
+        return f"loop_guard:{again.kind}"
+    rejects = [fail for fail in found.fails if fail.code in REJECTED]
+    fail = (rejects or found.fails)[0]
+    redacted = {each.capability: each for each in context.compilation.surface.redactions}
+    if fail.code == "unknown_capability" and fail.detail in redacted:
+        return redacted[fail.detail].rule_id or redacted[fail.detail].reason
+    return fail.reason

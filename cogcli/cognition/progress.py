@@ -1,0 +1,120 @@
+"""Where a loop is: what was proposed, what came of it, whether the run ends. Only the loop's own steps change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cogcli.cognition.ends import LoopEnding, denied, refused, unplanned
+from cogcli.cognition.escalation import Escalation
+from cogcli.cognition.invocation import Invocation
+from cogcli.cognition.observer import Observer
+from cogcli.cognition.planner import Candidate, Planner, TurnPlan, decision_of
+from cogcli.cognition.turn_record import TurnRecord
+from cogcli.engine.run import RootRun
+from cogcli.events import build
+from cogcli.governance.budgets import Exceeded
+from cogcli.governance.guardrails import matching
+from cogcli.governance.loop_guard import LoopGuard, LoopTrip
+from cogcli.specs.pack import Guardrail
+
+Remember = Callable[[dict[str, Any], str, str], None]
+"""Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time."""
+
+
+class Progress:
+    """The state of one loop over all its turns."""
+
+    def __init__(
+        self, given: Invocation, planner: Planner, root: RootRun, remember: Remember | None = None
+    ) -> None:
+        self.given, self.planner, self.root, self.remember = given, planner, root, remember
+        self.policy = given.policy
+        self.seen = Observer(root.first, given)
+        self.guard = LoopGuard()
+        self.turn = 0
+        self.record = TurnRecord(root, 0, {})
+        self.ending: LoopEnding | None = None
+        self.candidate = Candidate(planner.name)
+        self.plan: TurnPlan | None = None
+        self.response = ""
+        self.goal_met = False
+        self.effects: list[dict[str, Any]] = []
+        """What came of the calls of this turn."""
+        self.notices: list[dict[str, Any]] = []
+        """What the planner is told next: why a plan may not run, denials, loops."""
+        self.last_gap = ""
+        """The step or gap on which the replan before ended."""
+        self.replans = 0
+
+    @property
+    def skips_action(self) -> bool:
+        """Whether the action layer is skipped by the safety mode."""
+        return self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
+
+    @property
+    def risk(self) -> str:
+        """The risk class of the intent."""
+        intent = self.given.pack.decisions.intents.get(self.given.intent.intent)
+        return intent.risk if intent else "read_only"
+
+    @property
+    def decision_key(self) -> str:
+        """The decision that the run is about."""
+        return decision_of(self.given, self.candidate).key
+
+    def outputs(self) -> dict[str, Any]:
+        """What the run gives: what its steps wrote, and the response."""
+        written = dict(self.root.run.state.outputs)
+        return {**written, "response": self.response} if self.response else written
+
+    def outcome_word(self, ending: LoopEnding) -> str:
+        """The word of the template for how it ended; where it is not completed the status."""
+        if ending.status != "completed":
+            return ending.status
+        met = "met" if self.goal_met else "unmet"
+        words = self.plan.template.outcome if self.plan and self.plan.template else {}
+        return words.get(met) or met
+
+    # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
+
+    def refuse(self, guardrails: Iterable[Guardrail]) -> bool:
+        """End the run for the first of these guardrails; whether there is one."""
+        first = next(iter(guardrails), None)
+        if first is None:
+            return False
+        self.response, self.ending = "", refused(f"must_refuse:{first.id}")
+        return True
+
+    def exceed(self, exceeded: Exceeded) -> None:
+        """End the run for a budget that has nothing left."""
+        draft = build.budget_exceeded(self.root.run.state.run_id, f"t{self.turn}", **exceeded._asdict())
+        self.root.run.emit(draft)
+        self.ending = denied(f"budget_exceeded:{exceeded.key}")
+
+    def replan(self, reason: str, details: list[dict[str, Any]]) -> None:
+        """Let the planner propose something else, if it may once more."""
+        reserved = self.policy.budgets.reserve({"replans": 1})
+        if isinstance(reserved, Exceeded):
+            self.ending = unplanned(reason, reserved.used)
+            return
+        reserved.commit()
+        self.replans += 1
+        self.notices.append({"type": "replan", "text": reason, "details": details})
+
+    def note_trip(self, trip: LoopTrip) -> None:
+        """Append a trip of the loop guard, and tell the planner."""
+        self.record.emit("loop.detected", trip.to_payload())
+        self.notices.append({"type": "loop_detected", "text": trip.hint, **trip.to_payload()})
+
+    def ask_for(self, text: str) -> None:
+        """Ask a person where a guardrail wants one for this text."""
+        for guardrail in matching(self.given.pack.policy.must_escalate, text)[:1]:
+            self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
+
+    def ask(self, gate: str, reason: str) -> None:
+        """Go on where a person said yes; a no ends the run. Raises PolicyApprovalError where nobody has answered."""
+        escalation = Escalation(f"t{self.turn}", gate, reason)
+        rejected = escalation.require(self.root, self.given.pack, self.policy.name)
+        if rejected is not None:
+            self.ending = LoopEnding("denied", rejected.code, rejected)

@@ -1,0 +1,151 @@
+"""The end of a turn: how it went, whether the run ends, what may be remembered (docs/reference/agent-run.md#next)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.cognition.critic import Results, Score, Verification, score
+from cogcli.cognition.ends import SKIPPED, LoopEnding, denied
+from cogcli.cognition.progress import Progress
+from cogcli.cognition.reply import is_met, render
+from cogcli.cognition.turn_record import milliseconds
+from cogcli.engine.outcome import RunOutcome
+from cogcli.governance.guardrails import matching
+from cogcli.governance.pressure import Pressures, budget_pressure, loop_pressure, share
+from cogcli.governance.proposals import proposal_from
+from cogcli.specs.pack import BUILT_IN_GATE
+
+
+def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str) -> None:
+    """End a turn. Raises PolicyApprovalError where a person has to decide."""
+    state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
+    loop.record.emit("functional_state.captured", state)
+    scored = Score("accept", "", False)
+    if loop.ending is None and verification.verdict == "ok":
+        scored = _score(loop, outcome, late, state["escalation_propensity"])
+    loop.goal_met = scored.goal_met
+    if loop.ending is None and (verification.verdict == "ok" or loop.skips_action):
+        _decide(loop, scored, outcome)
+    if loop.ending is None:
+        _count_idle(loop)
+    _consolidate(loop)
+    known = loop.record.known
+    known["score"] = {**scored._asdict(), "next": "stop" if loop.ending else "continue"}
+    exceeded = loop.ending.reason if loop.ending else ""
+    known["ledger"] = {"exceeded": exceeded, "remaining": loop.policy.budgets.remaining()}
+    loop.record.run_layer("reflection")
+    loop.record.emit("reflection.recorded", known["reflection"])
+
+
+def _pressures(loop: Progress) -> Pressures:
+    given, seen = loop.given, loop.seen
+    elapsed = milliseconds(loop.root.first.timestamp, loop.root.engine.now)
+    usage = loop.policy.budgets.usage()
+    return Pressures(
+        budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
+        loop_pressure(
+            loop.guard.most_identical, loop.replans, int(given.limits["replans"]), loop.guard.idle_turns
+        ),
+        share(len(loop.policy.unresolved), len(seen.evidence_gates)),
+        0.0,  # a turn with an open gate ends only when that is answered
+        share(len(seen.conflicts), len(seen.conflicts)),
+    )
+
+
+def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
+    """The critic's verdict on the turn; one that needs a person waits for one here."""
+    success = _success(loop, outcome)
+    bad = [each["step_id"] for each in loop.effects if each["status"] in ("failed", "vetoed")]
+    gap = bad[0] if bad else "goal"
+    answered = bool(loop.response) and not loop.candidate.asking
+    results = Results(
+        tuple(loop.effects),
+        loop.seen.post_gate_failed,
+        late,
+        loop.seen.conflicts,
+        success,
+        answered and not loop.skips_action and not loop.policy.unresolved,
+        loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0,
+        gap == loop.last_gap,
+        propensity,
+    )
+    found = score(results)
+    members = {**found._asdict(), "evidence_gates": loop.seen.evidence_gates}
+    loop.record.emit("critic.scored", members)
+    if found.verdict == "escalate":
+        loop.ask(BUILT_IN_GATE, found.reason)
+        return Score("accept", found.reason, False)
+    loop.last_gap = gap
+    return found
+
+
+def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
+    """Whether the template reached its goal, None without one; the response is what the template replies then."""
+    template = loop.plan.template if loop.plan else None
+    if template is None or loop.skips_action:
+        return None
+    state = loop.root.run.state
+    done = outcome is not None and outcome.status == "ok"
+    success = is_met(template.success, state) if template.success is not None else done
+    if success:
+        loop.response = render(template.reply, state)
+    return success
+
+
+def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
+    """Whether the run ends with this turn."""
+    error = outcome.error if outcome is not None else None
+    if scored.verdict == "replan":
+        loop.replan(scored.reason, list(loop.effects))
+    elif error is not None and outcome is not None and not loop.planner.replans:
+        status = "denied" if outcome.status == "vetoed" else "failed"
+        loop.ending = LoopEnding(status, loop.seen.denial or error.code, error)
+    elif loop.skips_action and loop.plan is not None:
+        loop.ending = LoopEnding("completed", SKIPPED)
+    elif loop.response or loop.plan is None or loop.plan.template is not None:
+        _finish(loop, scored)
+
+
+def _finish(loop: Progress, scored: Score) -> None:
+    """End with the response, unless it may not be given."""
+    if loop.refuse(matching(loop.given.pack.policy.must_refuse, loop.response)):
+        return
+    loop.ask_for(loop.response)
+    if loop.ending is not None:
+        return
+    unresolved = loop.policy.unresolved
+    reason = "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
+    loop.ending = LoopEnding("completed", "input_missing" if loop.candidate.asking else reason)
+
+
+def _count_idle(loop: Progress) -> None:
+    """End a run whose turns bring nothing new, at the second time."""
+    proposed = [{"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls]
+    trip = loop.guard.end_turn([*proposed, *(each.get("result") for each in loop.effects)])
+    if trip is not None:
+        loop.note_trip(trip)
+        if trip.again:
+            loop.ending = denied(f"loop_guard:{trip.kind}")
+
+
+def _consolidate(loop: Progress) -> None:
+    """Propose what may be remembered, and hand it to the memory."""
+    given, known, run = loop.given, loop.record.known, loop.root.run
+    user = given.request.user
+    completed = loop.ending is not None and loop.ending.status == "completed" and not loop.skips_action
+    known["candidate"] = {
+        "decision_key": loop.decision_key,
+        "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
+        "outcome": loop.outcome_word(loop.ending) if loop.ending and completed and loop.plan else "",
+        "safety_mode": given.safety_mode,
+    }
+    loop.record.run_layer("consolidation")
+    proposals: list[dict[str, Any]] = []
+    for each in known["proposals"]:
+        made = proposal_from(each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent)
+        proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
+    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": loop.seen.take_facts()})
+    if loop.remember is not None and given.safety_mode != "read_only":
+        calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
+        content = {"turn": loop.turn, "calls": calls, "proposals": proposals}
+        loop.remember(content, run.state.run_id, at)
