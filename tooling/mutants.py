@@ -2,7 +2,7 @@
 
 Each mutant is one changed expression or statement of `cogcli/governance` or `cogcli/context`. It is killed if a test
 of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or takes several times as long as it
-should. All take the better part of an hour of one core; `--only TEXT` takes the modules whose path has the text,
+should. All take the better part of an hour of one core; `--only TEXT...` takes the modules whose path has a text,
 `--again FILE` the survivors of an earlier `--json FILE`. Exits 1 where fewer than GOAL are killed.
 
 Every mutant runs in a fork of this process, which has all libraries imported already. Names of types, documentation,
@@ -257,13 +257,13 @@ def _run_tests(names: list[str], plugins: list[Any]) -> int:
     return int(pytest.main([*options, *names], plugins=[Repeatable(), *plugins]))
 
 
-def all_mutants(baseline: Baseline, only: str) -> list[Mutant]:
+def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
     """The mutants of the rooms; the quickest tests come first."""
     found = []
     for room in ROOMS:
         for path in sorted((ROOT / "cogcli" / room).glob("*.py")):
             module = str(path.relative_to(ROOT))
-            if only not in module:
+            if not any(text in module for text in only):
                 continue
             lines = baseline.by_line.get(module, {})
             every = set().union(*lines.values()) if lines else set()
@@ -376,7 +376,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="modules whose path has this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="modules whose path has one of these texts")
     parser.add_argument("--json", type=Path, help="write the survivors to this file")
     parser.add_argument(
         "--again", type=Path, help="only the survivors of this file, if the lines are unchanged"

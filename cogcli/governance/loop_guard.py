@@ -106,7 +106,7 @@ class LoopGuard:
         history = [*self._history, (key, capability)]
         for length in range(2, LONGEST_CYCLE + 1):
             last = history[-length:]
-            if len(history) >= 2 * length and last == history[-2 * length : -length] and len(set(last)) > 1:
+            if last == history[-2 * length : -length] and len(set(last)) > 1:
                 return tuple(name for _, name in last)
         return ()
 

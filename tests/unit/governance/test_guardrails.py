@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.governance.guardrails import matching
+from cogcli.governance.guardrails import has_match, has_phrase, matching
 from cogcli.specs.pack import Guardrail
 
 CARD = Guardrail("card", pattern="[0-9]{13,19}")
@@ -30,3 +30,20 @@ def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[s
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
     assert matching([Guardrail("bad", pattern="(?=a)")], "anything")
     assert matching([Guardrail("broken", pattern="(")], "anything")
+
+
+def test_a_pattern_that_cannot_be_run_finds_nothing() -> None:
+    assert [has_match(pattern, "anything") for pattern in ("(?=a)", "(", "any", "^thing")] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_phrases_are_compared_without_case() -> None:
+    assert has_phrase("my straße", "STRASSE") is False
+    assert has_phrase("my strasse", "STRAßE")
+    assert not has_phrase("my_lawyer", "lawyer")
+    assert has_phrase("a.c", "a.c")
+    assert not has_phrase("abc", "a.c")
