@@ -42,3 +42,31 @@ def test_the_nearest_are_kept_and_ties_go_by_id() -> None:
     found = recall(memories, LAYER, USER, tenant_id="acme", now=NOW)
     assert [memory.memory_id for memory in found.memories] == ["m1", "m3"]
     assert [each["memory_id"] for each in found.omitted] == ["m2", "m0"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"promoted_at": "2026-05-04T09:13:20Z"},
+        {"data_class": "internal"},
+        {"data_class": "public"},
+        {"user_id": ""},
+        {"tier": "episodic", "promoted_at": "2001-05-04T09:13:19Z"},
+    ],
+)
+def test_what_may_still_be_recalled(members: dict[str, Any]) -> None:
+    memory = _memory("m1", **members)
+    found = recall([memory], LAYER, USER, tenant_id="acme", now=NOW)
+    assert (found.memories, found.omitted) == ((memory,), ())
+
+
+def test_the_first_reason_counts_and_the_order_is_kept() -> None:
+    wrong = _memory("m1", tenant_id="other", user_id="cust_8", memory_class="correction")
+    kept = [_memory(id) for id in ("m4", "m3", "m2")]
+    found = recall([wrong, *kept], LAYER, USER, tenant_id="acme", now=NOW)
+    assert [each.memory_id for each in found.memories] == ["m2", "m3"]
+    assert found.omitted == (
+        {"memory_id": "m1", "reason": "tenant"},
+        {"memory_id": "m4", "reason": "top_k"},
+    )
+    assert PromotedMemory("m", "t", "c", "e", "p", 1, NOW)[7:] == ("", "local", "internal", (), 0.0)
