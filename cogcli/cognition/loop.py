@@ -15,10 +15,12 @@ from cogcli.cognition.progress import Progress, Remember
 from cogcli.cognition.turn import pass_turn
 from cogcli.cognition.turn_record import milliseconds
 from cogcli.core.errors import BudgetExceededError, CogcliError, PolicyApprovalError
+from cogcli.core.redact import BY_NAME
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Limit, RootRun, run_limit
 from cogcli.engine.tasks import Effects, Park, Sleep, Spawn
+from cogcli.episode.decision import decision_of_log
 from cogcli.events import build
 from cogcli.runs.prepare import AgentRun
 
@@ -64,9 +66,9 @@ class AgentProgram:
             "status": ending.status,
             "status_reason": ending.reason,
             "outcome": loop.outcome_word(ending),
-            "outputs": loop.outputs(),
+            "outputs": BY_NAME.mask(loop.outputs()),
         }
-        decision = loop.seen.decision.record(made)
+        decision = decision_of_log(root.engine.sink.history(), made)
         payload = {"decision_id": decision["decision_id"], **made, "record_hash": decision["record_hash"]}
         root.run.emit(build.of_turn("decision.recorded", root.run.state.run_id, payload))
         return outcome._replace(outputs=loop.outputs())

@@ -1,4 +1,7 @@
-"""What a loop sees of its own run: the events of calls, as facts, results and the decision so far. A fold."""
+"""What a loop sees of its own run: the events of calls, as facts and results. A fold.
+
+It sees what the log holds, secrets masked: what is decided must not depend on what a resume or replay cannot know.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from cogcli.cognition.planner import TurnPlan
 from cogcli.context.inputs import Edge
 from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import object_of
+from cogcli.core.redact import BY_NAME
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
-from cogcli.episode.decision import DecisionFold
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, mask_payload
 from cogcli.events.types import row_of
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.pack import PackTool
@@ -31,7 +34,6 @@ class Observer:
         self._refs: dict[str, str] = {}
         self._gates: list[dict[str, Any]] = []
         self._learned: list[Edge] = []
-        self.decision = DecisionFold(started)
         self.denial = ""
         """Why the policy said no last: the rule, else the reason."""
         self.post_gate_failed = False
@@ -44,7 +46,7 @@ class Observer:
 
     def apply(self, event: Event) -> None:
         """Take one event of the tree into account."""
-        self.decision.apply(event)
+        event = event._replace(payload=mask_payload(event.payload, BY_NAME))
         row = row_of(event.event_type)
         if event.event_type == "context.compiled":
             self._gates = event.payload["context"]["runtime_controls"]["evidence_gates"]

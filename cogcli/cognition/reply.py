@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from cogcli.bindings.request import compile_template
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.redact import BY_NAME
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.specs.template import TemplateFault
 from cogcli.state.execution import ExecutionState
@@ -30,4 +31,8 @@ def render(reply: str, state: ExecutionState) -> str:
 
 
 def _seen(state: ExecutionState) -> dict[str, Any]:
-    return {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
+    """What the log holds of the state: neither may a text tell a secret, nor a goal depend on one."""
+    seen: dict[str, Any] = BY_NAME.mask(
+        {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
+    )
+    return seen

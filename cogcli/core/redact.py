@@ -180,6 +180,10 @@ def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
     return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
 
 
+BY_NAME: Final = Redactor()
+"""Masks what its key says is secret. It knows no value: none may be added to it."""
+
+
 def _inside_masked(text: str) -> str:
     """JSON text with the values of secret keys masked; one that is no scalar takes the rest of the text along."""
     parts, done = [], 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import BudgetExceededError, PolicyApprovalError, PolicyDeniedError, RuntimeErrorBase
-from cogcli.core.redact import Redactor
+from cogcli.core.redact import BY_NAME
 from cogcli.core.step_path import StepPath
 from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.step_recorder import StepRecord
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cogcli.governance.verdict import Verdict
 
 ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
-_BY_NAME: Final = Redactor()
 
 
 def require_permitted(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
@@ -112,7 +111,7 @@ def _record_verdict(
         **verdict.to_payload(),
         "capability": capability.id,
         "step_id": record.path,
-        "input_hash": digest_of(_BY_NAME.mask(values)),
+        "input_hash": digest_of(BY_NAME.mask(values)),
     }
     payload |= policy.basis(values) if policy else {}
     draft = build.policy_decided(record.run_id, record.path, payload=payload, caused_by=answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
@@ -21,6 +21,10 @@ class EventSink(Protocol):
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The event as written; once this returns it survives the process. `durable`: the machine, too."""
+        ...
+
+    def history(self) -> Iterable[Event]:
+        """The log so far as it is read back, with what other processes appended to it. Of a replay the whole log."""
         ...
 
 

@@ -4,11 +4,13 @@
 1. A run that has not recorded its decision is pending: it waits for an answer, or was interrupted.
 2. `record_hash` covers all other members, so that two records with the same hash are the same.
 3. The use of a budget is counted from the log, so that no process has to be asked.
+4. The record is that of the log up to `decision.recorded`, whoever folds it and when: the loop, sealing or a replay.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
@@ -56,9 +58,13 @@ class DecisionFold:
         self.apply(started)
 
     def apply(self, event: Event) -> None:
-        """Take one event of the tree into account, in order of the log."""
-        if event.event_type != "decision.recorded" and not self._recorded:
-            self._active.apply(event)  # what comes after the decision is no part of it
+        """Take one event of the tree into account, in order of the log; nothing after the decision is part of it."""
+        if self._recorded:
+            return
+        if event.event_type == "decision.recorded":
+            self._recorded = event.payload
+            return
+        self._active.apply(event)
         payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
         if row.closes:
             self._take_call(event, payload)
@@ -99,8 +105,6 @@ class DecisionFold:
             self._pressures.append(payload)
         elif kind == "memory.proposed":
             self._proposals += payload["proposals"]
-        elif kind == "decision.recorded":
-            self._recorded = payload
 
     def _count_call(self, event: Event, payload: dict[str, Any]) -> None:
         """Count an attempt; gates and probes are questions, which no budget counts."""
@@ -231,6 +235,15 @@ class DecisionFold:
             controls = context["runtime_controls"]
             found |= dict.fromkeys((*controls["must_refuse"], *controls["must_escalate"]))
         return list(found)
+
+
+def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str, Any]:
+    """The record of the run that a log begins with, which ends by these members."""
+    first, *rest = events
+    fold = DecisionFold(first)
+    for event in rest:
+        fold.apply(event)
+    return fold.record(ending)
 
 
 def _of_turn(payload: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict, Unpack
 
@@ -263,6 +264,10 @@ class Journal:
     def events(self) -> EventLog:
         """What is on disk so far."""
         return EventLog(self.folder)
+
+    def history(self) -> Iterator[Event]:
+        """The events on disk so far."""
+        return (event for _, event in self.events())
 
     def free_reserve(self) -> None:
         """Give back the room kept for the end: it is being written. Raises EnvironmentRefusal `env.disk`."""

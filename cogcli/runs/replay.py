@@ -70,7 +70,7 @@ def replay(
         difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
     control = Control()
-    sink = ReplaySink(log, Redactor(()), control)
+    sink = ReplaySink(log, Redactor(()), control, events)
     agent = recorded_agent(agent_of, catalog, started)
     engine = engine_over_log(
         catalog,

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
@@ -65,8 +66,12 @@ class ReplaySink:
     """Event sink and capability runner of a replay: each draft is compared with its recorded event, nothing is written,
     no call is made."""
 
-    def __init__(self, log: LogIndex, redactor: Redactor, control: Control) -> None:
+    def __init__(
+        self, log: LogIndex, redactor: Redactor, control: Control, events: Sequence[Event] = ()
+    ) -> None:
+        """`events` are those of the log, for a program that folds them."""
         self._log = log
+        self._events = events
         self._control = control
         self._redactor = redactor
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
@@ -92,6 +97,10 @@ class ReplaySink:
 
     def close(self, grace: float) -> None:
         """Nothing is open."""
+
+    def history(self) -> Iterable[Event]:
+        """The whole log: what is new ends a replay."""
+        return self._events
 
     def _end_unanswered(self, attempt: Attempt) -> NoReturn:
         """End a call without a recorded answer as it ended in the log (rule 1)."""

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NoReturn
 
 from cogcli.core.calls import Answer, Attempt
@@ -66,6 +66,10 @@ class ResumeSink:
             raise Cancelled
         end = self._closed_by(draft)
         return self._journal.append(draft, durable=durable) if end is None else self._after_end(draft, end)
+
+    def history(self) -> Iterable[Event]:
+        """The log so far, with the events of the sittings themselves."""
+        return self._journal.history()
 
     def _end_unanswered(self, attempt: Attempt) -> NoReturn:
         """End a call that the log has no answer to: its step has ended there, or the run is being closed."""

@@ -81,6 +81,8 @@ def test_a_refund_is_finished_by_another_process_of_the_right_role(desk: Project
     ]  # fmt: skip
     assert (decision["approvals"][0]["by"], decision["approvals"][0]["role"]) == ("ann", "finance")
     assert {gate["status"] for gate in decision["evidence_gates"]} == {"satisfied"}
+    recorded = [e for _, e in EventLog(_directory(desk, paused)) if e.event_type == "decision.recorded"]
+    assert [event.payload["record_hash"] for event in recorded] == [decision["record_hash"]]
     desk.run("verify", "@last").assert_ok()
     desk.run("replay", "@last").assert_ok()
 

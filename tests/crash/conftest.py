@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from crash_flows import FLOWS
+from crash_flows import FLOWS, MORE
 from crash_points import Outcome, Range
 from crash_verdicts import LONG, Judge, Tell
 from crash_zygote import INSTALLED
@@ -39,7 +39,7 @@ def judge(tell: Tell) -> Judge:
 
     def judged(kind: str, outcomes: Iterable[Outcome]) -> None:
         reached = [one for one in outcomes if one.reached]
-        for flow in FLOWS:
+        for flow in (*FLOWS, *MORE):
             own = [one for one in reached if one.point.flow == flow]
             if own:
                 tell(kind, flow.name, len(own), sum(bool(one.violations) for one in own))

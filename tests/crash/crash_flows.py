@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ COGCLI = str(Path(sys.executable).parent / "cogcli")
 SYSCALLS = (
     "write", "fdatasync", "fsync", "renameat", "mkdir", "mkdirat", "ftruncate", "unlinkat", "fallocate",
 )  # fmt: skip
+STORES = ("state/cogcli/memory.db", "state/cogcli/knowledge.db")
 
 
 class Flow(NamedTuple):
@@ -36,18 +39,28 @@ class Flow(NamedTuple):
     flags: tuple[str, ...] = ()
     syscalls: tuple[str, ...] = ()
     """What else it calls that it may be killed at."""
+    request: str = ""
+    """What an agent is asked, for its run; empty for the run of a skill."""
 
 
+AGENT = Flow("agent", 5, ("--approve", "GATE_FINANCE", "--by", "ann:finance"), request="pay")
+AGENTS = (
+    AGENT,
+    Flow("agent-escalated", 5, ("--approve", "GATE_OPERATOR", "--by", "ann"), request="escalated"),
+    Flow("agent-lanes", 0, request="lanes"),
+)
+"""Turns of an agent: two effects of two services and a person in between; a person before the plan, too; lanes."""
 FLOWS = (
     Flow("linear", 0),
     Flow("parallel", 0),
     Flow("gate", 4),
     Flow("nested", 0),
     Flow("blobs", 0),
+    AGENT,
     Flow("remote", 0, syscalls=("sendto", "recvfrom")),
     Flow("approval", 5, ("--approve", "crash.approved")),
 )
-"""The six of the durability promise, and one whose effects are another process's."""
+"""The six of the durability promise, one whose effects are another process's, and an agent's turn."""
 MORE = (
     Flow("order", 0),
     Flow("waiting", 5, ("--approve", "crash.approved")),
@@ -56,6 +69,7 @@ MORE = (
     Flow("items", 1),
     Flow("repeats", 1),
     Flow("failing", 1),
+    *AGENTS[1:],
     Flow("stopped", 143, flags=("--max-workers", "1")),
 )
 """Where steps run side by side, repeat or are cut off."""
@@ -84,6 +98,7 @@ class Sandbox:
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(root / "home"),
+            "XDG_STATE_HOME": str(root / "state"),
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -96,6 +111,9 @@ class Sandbox:
 
     def asked(self, flow: Flow) -> list[str]:
         """The arguments of a run."""
+        if flow.request:
+            request = str(self.registry / "requests" / f"{flow.request}.json")
+            return ["agent", "invoke", request, *flow.flags, *self.flags()]
         return ["run", f"crash.{flow.skill or flow.name}", "-p", "text=hello", *flow.flags, *self.flags()]
 
     def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:
@@ -157,6 +175,20 @@ class Sandbox:
         return sorted(self.runs.iterdir()) if self.runs.is_dir() else []
 
     @property
+    def remembered(self) -> list[str]:
+        """The candidates of the proposals that are stored, each once a run that made it, in order of their words."""
+        file = self.root / STORES[0]
+        if not file.exists():
+            return []
+        with closing(sqlite3.connect(file)) as store:
+            if not store.execute("SELECT count(*) FROM sqlite_master WHERE name = 'proposed_in'").fetchone()[
+                0
+            ]:
+                return []
+            made = "SELECT entity, predicate FROM proposal JOIN proposed_in USING (proposal_id)"
+            return sorted(f"{entity} {predicate}" for entity, predicate in store.execute(made))
+
+    @property
     def ledger(self) -> list[str]:
         """The keys of what happened, in order; a line cut short did not."""
         self.service.settled()
@@ -166,10 +198,12 @@ class Sandbox:
         return [json.loads(line)["key"] for line in lines if line.endswith(b"}")]
 
     def files(self) -> set[str]:
-        """Every file outside episodes, ledger and the user's cache."""
+        """Every file outside episodes, ledger, stores and the user's cache."""
         found = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
         return {
-            name for name in found if not name.startswith(("runs/ep_", "home/.cache/")) and name != "ledger"
+            name
+            for name in found
+            if not name.startswith(("runs/ep_", "home/.cache/", *STORES)) and name != "ledger"
         }
 
     def remove(self) -> None:

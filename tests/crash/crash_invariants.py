@@ -4,7 +4,6 @@ it. Lines, chain, hashes and ledger are read here, without the code under test.
 `INVARIANTS` look at an episode as it lies there. Those over the course of a run (nothing acknowledged is missing,
 nothing that has ended happens again, outputs equal those of an undisturbed run, resuming a finished run changes no
 byte, replay equals) are in `crash_points.COURSE`.
-"Budget spent never below the ledger nor above the limit" does not apply yet: runs have no budgets.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from typing import Any, Final
 from crash_flows import Sandbox
 from crash_service import SECRET
 
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import CogcliError
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
@@ -278,6 +278,53 @@ def _held(written: Any, state: ExecutionState) -> Any:
     return {"vars": state.vars, "inputs": state.inputs}[namespace].get(name) if name else written
 
 
+def _recorded_once(scene: Scene) -> Iterator[str]:
+    """A decision is recorded once, right before its run ends: never where a run waits."""
+    kinds = [event["event_type"] for event in scene.events]
+    places = [place for place, kind in enumerate(kinds) if kind == "decision.recorded"]
+    agent = bool(scene.events) and bool(scene.events[0]["payload"].get("agent"))
+    if len(places) > agent or (agent and scene.ended and not scene.ended_by_disk and not places):
+        yield f"{len(places)} decisions"
+    for place in places:
+        after = [kind for kind in kinds[place + 1 :] if kind != "run.resumed"]
+        if after[:1] not in ([], ["run.terminated"]):
+            yield f"`{after[0]}` comes after the decision"
+
+
+def _decision(scene: Scene) -> Iterator[str]:
+    """What the documents say of the decision is the same, and what the log holds."""
+    if not scene.finished or "decision.json" not in scene.names:
+        if scene.finished and scene.of("decision.recorded"):
+            yield "no decision.json"
+        return
+    read = {
+        name: json.loads((scene.episode / f"{name}.json").read_bytes())
+        for name in ("state", "decision", "context", "summary")
+    }
+    decision = read["decision"]
+    told = read["state"]["x-decision"]
+    if told != {name: decision[name] for name in told}:
+        yield f"state.json says {told}"
+    unhashed = {name: value for name, value in decision.items() if name != "record_hash"}
+    if digest_of(unhashed) != decision["record_hash"]:
+        yield "the hash is of another record"
+    recorded = scene.of("decision.recorded")
+    if recorded and recorded[0]["payload"]["record_hash"] != decision["record_hash"]:
+        yield "the log recorded another decision"
+    hashes = [turn["context_ledger"]["context_hash"] for turn in read["context"]["turns"]]
+    if hashes != decision["lineage"]["compiled_context_hashes"] or len(hashes) != len(
+        scene.of("context.compiled")
+    ):
+        yield "context.json has other turns"
+    used, limits = decision["budget"]["used"], decision["budget"]["limits"]
+    if not len(scene.ledger) <= used["tool_calls.per_workflow"] <= limits["tool_calls.per_workflow"]:
+        yield f"{used} spent, but {len(scene.ledger)} calls of {limits}"
+    done = [call["step_id"] for call in decision["calls"] if call["status"] == "done"]
+    ended = [event["step_id"] for event in scene.of("step.completed") if event["payload"].get("capability")]
+    if done != ended:
+        yield f"calls {done}, and the log has {ended}"
+
+
 INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
     "every line but possibly the last parses, sequence and chain hold": _chain,
     "no ledger entry without an intent": _intent_before_effect,
@@ -294,6 +341,8 @@ INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
     "no secret in any file": _no_secret,
     "lock free": _lock_free,
     "what a step is given is what the log holds": _given_as_written,
+    "a decision is recorded once, right before the end, never on a pause": _recorded_once,
+    "the record of a decision is that of the log": _decision,
     "our own verify agrees": _verifies,
 }
 

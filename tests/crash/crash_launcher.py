@@ -15,12 +15,14 @@ from __future__ import annotations
 import atexit
 import errno
 import fcntl
+import functools
 import gc
 import importlib
 import json
 import os
 import pkgutil
 import signal
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable
@@ -37,6 +39,8 @@ NAMES = (
     "unlink",
     "posix_fallocate",
 )
+STATEMENT = "execute"
+"""A statement of a store counts, too: SQLite's own calls are none of Python's."""
 NEVER_FULL = ("unlink", "ftruncate")
 """Calls that need no room."""
 _real_write, _real_open, _real_close = os.write, os.open, os.close
@@ -45,6 +49,8 @@ _real_write, _real_open, _real_close = os.write, os.open, os.close
 def concerns(mode: str, name: str) -> bool:
     """Whether something of this kind can happen to a call."""
     mode = mode.rstrip("+")
+    if name == STATEMENT:
+        return mode == "kill"
     if mode in ("torn", "short"):
         return name == "write"
     if mode == "EMFILE":
@@ -115,11 +121,18 @@ def _wrapped(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class Connection(sqlite3.Connection):
+    """A store whose every statement may be the last thing that happens."""
+
+    execute = _wrapped(STATEMENT, sqlite3.Connection.execute)  # type: ignore[assignment]
+
+
 def plant() -> None:
     """Put the bomb around the calls, before anybody takes a reference to one."""
     for name in (*NAMES, "open"):
         setattr(os, name, _wrapped(name, getattr(os, name)))
     fcntl.flock = _wrapped("flock", fcntl.flock)  # type: ignore[assignment]
+    sqlite3.connect = functools.partial(sqlite3.connect, factory=Connection)  # type: ignore[assignment]
     if package := os.environ.get("CRASH_PACKAGE"):
         sys.path.insert(0, package)
     sys.argv[0] = "cogcli"

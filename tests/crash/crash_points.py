@@ -245,6 +245,13 @@ def _not_again_unasked(course: Course) -> Iterator[str]:
             yield f"`{key}` was made again by a rerun that ended with {done.code}"
 
 
+def _stored_once(course: Course) -> Iterator[str]:
+    proposed = [each for event in _events(course.sandbox) for each in event["payload"].get("proposals") or ()]
+    named = sorted(f"{each['candidate']['entity']} {each['candidate']['predicate']}" for each in proposed)
+    if named != (stored := course.sandbox.remembered):
+        yield f"proposed: {named}, stored: {stored}"
+
+
 COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
     "nothing acknowledged is missing": _nothing_missing,
     "nothing that has ended happens again": _nothing_again,
@@ -252,6 +259,7 @@ COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
     "resuming a finished run changes no byte": _sealed_stays,
     "replay equals": _replay_equals,
     "a rerun makes no effect again unasked": _not_again_unasked,
+    "what an agent proposed is stored, each once": _stored_once,
 }
 
 
@@ -352,12 +360,20 @@ def finished(sandbox: Sandbox, flow: Flow, done: Done) -> Done:
         answer = (
             _skipping(_doubts(sandbox))
             if code == "effect.in-doubt"
-            else flow.answers
+            else _answers(sandbox, flow)
             if last.code == 5
             else ()
         )
         words = ["resume", "@last", *answer]
     return last
+
+
+def _answers(sandbox: Sandbox, flow: Flow) -> tuple[str, ...]:
+    """How a person says yes to what waits: of an agent's run to the gate that asked last."""
+    asked = [e["payload"] for e in _events(sandbox) if e["event_type"] == "approval.requested"]
+    if not flow.request or not asked:
+        return flow.answers
+    return ("--approve", asked[-1]["gate"], "--by", "ann:finance")
 
 
 def _differs(expected: Any, last: Done) -> bool:

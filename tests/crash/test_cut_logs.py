@@ -71,6 +71,8 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     sandbox = shooting_range.sandbox(f"cut {flow.name} {len(lines)}")
     episode = sandbox.runs / whole.episodes[0].name
     _left_behind(whole.episodes[0], episode, lines)
+    if any(event["event_type"] == "memory.proposed" for event in events[:-1]):
+        shutil.copytree(whole.root / "state", sandbox.root / "state")  # it was stored before the next event
     begun = {key_of(event) for event in events if _begins(event)}
     happened = [key for key in whole.ledger if key in begun]
     sandbox.environment["CRASH_SOON"] = "1"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crash_flows import FLOWS, SYSCALLS, Flow
+from crash_flows import AGENTS, FLOWS, SYSCALLS, Flow
 from crash_points import Outcome, Point, Range
 from crash_verdicts import LONG, Judge, Tell
 from fakes.logged import is_clean
@@ -17,6 +17,8 @@ from fakes.logged import is_clean
 from cogcli.episode.verify.check import verify
 
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
+
+EVERY = [*FLOWS, *(AGENTS[1:] if LONG else ())]
 
 
 def sample(points: list[Point], few: int, salt: int = 0) -> list[Point]:
@@ -27,7 +29,7 @@ def sample(points: list[Point], few: int, salt: int = 0) -> list[Point]:
     return points[::-1][salt % step :: step][:few]
 
 
-@pytest.fixture(params=FLOWS, ids=lambda flow: flow.name)
+@pytest.fixture(params=EVERY, ids=lambda flow: flow.name)
 def flow(request: pytest.FixtureRequest) -> Flow:
     found: Flow = request.param
     return found
@@ -36,21 +38,21 @@ def flow(request: pytest.FixtureRequest) -> Flow:
 def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
-    points = sample(shooting_range.points(flow), 6, FLOWS.index(flow))
+    points = sample(shooting_range.points(flow), 6, EVERY.index(flow))
     judge("killed while running", shooting_range.all(points))
 
 
 def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
-    points = sample(shooting_range.points(flow, "torn"), 4, FLOWS.index(flow))
+    points = sample(shooting_range.points(flow, "torn"), 4, EVERY.index(flow))
     judge("killed in the middle of a write", shooting_range.all(points))
 
 
 def test_a_run_killed_while_it_is_gone_on_with_is_gone_on_with_again(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
-    points = sample(shooting_range.points(flow, resumed=True), 4, FLOWS.index(flow))
+    points = sample(shooting_range.points(flow, resumed=True), 4, EVERY.index(flow))
     judge("killed while resumed", shooting_range.all(points))
 
 
@@ -59,7 +61,7 @@ def test_what_a_person_said_in_doubt_stands_after_a_kill(
 ) -> None:
     if flow.answers:
         pytest.skip("this flow waits for a person instead")
-    points = sample(shooting_range.points(flow, resumed=True, doubt=True), 4, FLOWS.index(flow))
+    points = sample(shooting_range.points(flow, resumed=True, doubt=True), 4, EVERY.index(flow))
     judge("killed while resumed in doubt", shooting_range.all(points))
 
 
@@ -96,7 +98,7 @@ def test_the_installed_command_killed_at_any_system_call_keeps_its_promises(
             one for syscall in (*SYSCALLS, *flow.syscalls) for one in _every(shooting_range, flow, syscall)
         ]
     else:
-        text = FEW[FLOWS.index(flow) % len(FEW)]
+        text = FEW[EVERY.index(flow) % len(FEW)]
         outcomes = shooting_range.all([Point(flow, syscall=text)])
     judge("killed at a system call (strace)", outcomes)
 

@@ -34,6 +34,9 @@ class MemorySink:
             self.durable.append(f"{draft.event_type} {draft.step_id}")
         return event
 
+    def history(self) -> list[Event]:
+        return self.events
+
     def of(self, step_id: str | None) -> list[Event]:
         """The events of one step."""
         return [event for event in self.events if event.step_id == step_id]
@@ -48,6 +51,9 @@ class DroppingSink:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         return event_of(draft, 0, "00000000000000000000000000", "2026-01-01T00:00:00.000000Z")
+
+    def history(self) -> list[Event]:
+        return []
 
 
 def event_of(draft: Draft, seq: int, ulid: str, timestamp: str) -> Event:
