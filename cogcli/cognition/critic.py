@@ -21,9 +21,6 @@ from cogcli.specs.fields import fit_values
 from cogcli.specs.pack import PackTool
 from cogcli.specs.skill import NESTED, list_targets
 
-REPLANNED: Final = (
-    "unknown_capability", "args_invalid", "dependency_cycle", "missing_evidence", "loop_guard"
-)  # fmt: skip
 REJECTED: Final = ("approval_mode_mismatch", "violates_decision_spec", "budget_exceeded")
 
 

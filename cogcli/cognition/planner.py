@@ -12,7 +12,7 @@ from cogcli.cognition.invocation import Invocation
 from cogcli.context.compiler import CompiledContext
 from cogcli.core.canonical import digest_of
 from cogcli.specs.pack import DecisionSpec, TaskTemplate
-from cogcli.specs.pack_skills import agent_skill_id, is_lane, template_skill
+from cogcli.specs.pack_skills import agent_skill_id, template_skill
 from cogcli.specs.skill import Skill, skill_from
 
 
@@ -157,8 +157,3 @@ def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
     template = layer.task_templates.get(candidate.template)
     key = (template.decision if template else "") or invocation.intent.intent
     return layer.decisions.get(key) or DecisionSpec(key)
-
-
-def lanes_of(template: TaskTemplate) -> list[str]:
-    """The ids of the steps of a template that are lanes."""
-    return [step["id"] for step in template.steps if is_lane(step)]

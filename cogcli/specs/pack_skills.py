@@ -64,6 +64,9 @@ def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
     """The catalog with the skill of the agent, and one for each template."""
     raws = [_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
     skills = {raw["id"]: skill_from(raw, pack.file) for raw in raws}
+    for number, raw in enumerate(raws[1:]):
+        id = raw["id"]
+        skills[id] = skills[id]._replace(at=("decision_layer", "task_templates", number))
     return catalog._replace(
         skills={**catalog.skills, **skills},
         raw={**catalog.raw, **{f"skill:{raw['id']}": raw for raw in raws}},

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.core.problems import KeyPath
 from cogcli.specs.fields import Fields, Value, fields_from, value_from
 
 NESTED: Final = "skill:"
@@ -87,7 +88,8 @@ class Step(NamedTuple):
 
 
 class Skill(NamedTuple):
-    """A skill as its file declares it. `file` is the path shown to users."""
+    """A skill as its file declares it. `file` is the path shown to users, `at` where in it the skill is declared: empty
+    but for a template of a pack."""
 
     id: str
     version: str
@@ -98,6 +100,7 @@ class Skill(NamedTuple):
     steps: tuple[Step, ...]
     metadata: dict[str, Any] = NOTHING
     file: str = ""
+    at: KeyPath = ()
 
 
 def skill_from(raw: dict[str, Any], file: str = "") -> Skill:

@@ -308,3 +308,12 @@ def test_what_has_no_context(desk: Project) -> None:
     desk.run("context", "compile", "--pack", PACK).assert_exit(2)
     desk.write("request.json", json.dumps({"message": "x", "mesage": "y"}))
     desk.run("context", "compile", "request.json", "--pack", PACK).assert_exit(2)
+
+
+def test_the_templates_of_a_pack_are_checked_as_skills_at_their_place(desk: Project) -> None:
+    _change_pack(desk, "input: {days: vars.age}", "input: {days: vars.ago}")
+    result = desk.run("pack", "check", PACK, "--json").assert_exit(3)
+    (problem,) = [each for each in result.json["problems"] if each["severity"] == "E"]
+    assert (problem["code"], problem["file"]) == ("ref.unwritten", FILE)
+    assert problem["path"] == "/decision_layer/task_templates/0/steps/1/input/days"
+    desk.run("agent", "invoke", "requests/allowed.json").assert_exit(3)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from cogcli.core.problems import Problem
 from cogcli.governance.pack_check import check_references, check_rules
+from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.skills import check_nesting, check_skills
+from cogcli.specs.pack import Pack
+from cogcli.specs.pack_skills import with_pack_skills
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import skills_of
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
@@ -16,5 +22,17 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{id}`")
             check_references(pack, report, catalog.by_name)
             check_rules(pack, report, catalog.by_name)
-            found += report.problems
+            found += [*report.problems, *_template_problems(catalog, pack)]
     return found
+
+
+def _template_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
+    """The problems of the templates of a pack, which are checked as skills."""
+    whole = with_pack_skills(catalog, pack)
+    plans = {id: skill for id, skill in whole.skills.items() if skill.at}
+    nested = {name for skill in plans.values() for name in skills_of(skill)}
+    known = {id: skill for id, skill in whole.skills.items() if id in plans or id in nested}
+    context = CheckContext(whole._replace(skills=known), SelectionOptions())
+    check_skills(context)
+    check_nesting(context)
+    return [problem for problem in context.problems() if problem.file == pack.file]

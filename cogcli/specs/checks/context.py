@@ -58,7 +58,7 @@ class CheckContext:
 
     def step_report(self, skill: Skill, index: int) -> ProblemReport:
         """The report of one step, with paths below it."""
-        return self.report(skill.file).part(f"step `{skill.steps[index].id}`", "steps", index)
+        return self.report(skill.file, skill.at).part(f"step `{skill.steps[index].id}`", "steps", index)
 
     def shown(self, path: str, *, beside: str) -> str:
         """The shown name of a real path that is no spec file, relative as that of the spec file `beside`."""

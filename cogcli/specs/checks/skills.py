@@ -38,7 +38,7 @@ def check_skills(context: CheckContext) -> None:
         check_races(flow)
         check_rewrites(flow)
         check_names(flow)
-        check_outputs(flow, context.report(skill.file).part(f"skill `{skill.id}`"))
+        check_outputs(flow, context.report(skill.file, skill.at).part(f"skill `{skill.id}`"))
 
 
 def _check_step(step: StepFacts) -> None:
