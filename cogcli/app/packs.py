@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
@@ -13,11 +13,15 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, untrusted_pin
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import object_of, text_of
-from cogcli.core.problems import ProblemsFound, suggestion
+from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.governance.policy import GovernedCall, Policy
+from cogcli.governance.policy_check import check_reach
 from cogcli.governance.verdict import Verdict, approval_mode
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack, PackTool
+from cogcli.specs.problem_report import ProblemReport
+
+_POLICY: Final = "/policy_layer"
 
 
 class FoundPack(NamedTuple):
@@ -31,6 +35,22 @@ class FoundPack(NamedTuple):
 def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
     """The problems of a pack, by reference or file. Raises as `find_pack`, but for a pack with errors."""
     return check_registry(settings, [_locate(settings, name).path])
+
+
+def check_policy(settings: Settings, name: str) -> RegistryCheck:
+    """The problems of a pack's policy: those of `check_pack_file` that are of it, and what of it can never decide.
+    Raises as `find_pack`, but for a pack with errors: of a file that cannot be read all problems are told."""
+    checked = check_pack_file(settings, name)
+    catalog = checked.catalog
+    pack = next((each for each in catalog.packs.values() if each.file in (catalog.only or ())), None)
+    if pack is None:
+        return checked
+    report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`")
+    check_reach(pack, report, catalog.by_name)
+    own = [
+        each for each in checked.problems if each.code.startswith("policy.") or each.path.startswith(_POLICY)
+    ]
+    return checked._replace(problems=sort_problems([*own, *report.problems]))
 
 
 def resolve_pack(settings: Settings, name: str) -> str:

@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pack check": ("pack:check", "is a pack right as a whole: references, rules, contradictions?"),
     "pack hash": ("pack:hash_of", "the reference that names exactly this pack"),
     "pack pin": ("pack:pin", "what a pack's bare id stands for, once its checks and tests pass"),
+    "policy check": ("policy:check", "is a policy right: references, contradictions, what can never decide?"),
     "policy test": ("policy:test", "the rules of a pack against the tests beside them"),
     "policy eval": ("policy:evaluate", "what a pack says of a call: 0 allow, 4 no, 5 a person decides"),
     "policy explain": (

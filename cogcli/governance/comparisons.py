@@ -21,7 +21,7 @@ from cogcli.governance.verdict import Verdict
 from cogcli.specs.pack import PolicyRule
 
 Decide = Callable[[JudgedCall], Verdict]
-_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _OPERATORS: Final = {"===": "==", "!==": "!=", **{each: each for each in _NEGATED}}
 _LOOPS: Final = frozenset(("map", "filter", "reduce", "all", "some", "none"))
@@ -143,7 +143,7 @@ def _compared(
     rule_id: str, place: Path, operator: str, left: Any, right: Any, data: dict[str, Any]
 ) -> Iterator[Comparison]:
     """A comparison for each side that depends on one path: its value there against what it would have to be."""
-    for mine, other, word in ((left, right, operator), (right, left, _MIRRORED.get(operator, operator))):
+    for mine, other, word in ((left, right, operator), (right, left, MIRRORED.get(operator, operator))):
         threshold = _value_of(other, data)
         for path in _paths(mine):
             value = _value_of({"var": path}, data)
@@ -160,7 +160,7 @@ def _solved(
     side: Any, path: str, data: dict[str, Any], value: Any, threshold: Any, operator: str
 ) -> tuple[str, Any] | None:
     """The comparison of a path alone that a side, which may compute with it, stands for; None where that is none."""
-    if _path_of(side) == path:
+    if path_of(side) == path:
         return operator, threshold
     if not _is_number(value) or not _is_number(threshold):
         return None
@@ -174,7 +174,7 @@ def _solved(
     slope = one - here
     bound = value + (threshold - here) / slope
     exact = int(bound) if float(bound).is_integer() else bound
-    return (operator if slope > 0 else _MIRRORED.get(operator, operator)), exact
+    return (operator if slope > 0 else MIRRORED.get(operator, operator)), exact
 
 
 def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide) -> Iterator[Flip]:
@@ -222,7 +222,7 @@ def _paths(source: Any) -> list[str]:
     return sorted(compile_rule(source).paths)
 
 
-def _path_of(source: Any) -> str:
+def path_of(source: Any) -> str:
     """The path of an expression that is a variable alone; empty for any other."""
     if not isinstance(source, dict) or source.keys() != {"var"}:
         return ""

@@ -317,3 +317,18 @@ def test_the_templates_of_a_pack_are_checked_as_skills_at_their_place(desk: Proj
     assert (problem["code"], problem["file"]) == ("ref.unwritten", FILE)
     assert problem["path"] == "/decision_layer/task_templates/0/steps/1/input/days"
     desk.run("agent", "invoke", "requests/allowed.json").assert_exit(3)
+
+
+def test_what_of_a_policy_can_never_decide(desk: Project) -> None:
+    assert desk.run("policy", "check", PACK, "--json").assert_ok().json["problems"] == []
+    _change_pack(
+        desk, '      if: {">": [{var: args.amount}, 200]}', '      if: {">": [{var: order.age_days}, 40]}'
+    )
+    _change_pack(desk, "blocks:\n", "blocks:\n    - {id: returns, text: Twice.}\n")
+    warned = desk.run("policy", "check", PACK, "--json").assert_ok().json["problems"]
+    assert [(problem["code"], problem["severity"], problem["line"]) for problem in warned] == [
+        ("policy.unreachable", "W", 46)
+    ]
+    _change_pack(desk, "gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC_APPROVAL}")
+    found = desk.run("policy", "check", PACK, "--json").assert_exit(1).json["problems"]
+    assert "pack.reference" in [problem["code"] for problem in found]

@@ -323,6 +323,7 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "pack check": [("pack", "check", "canary@1.0.0"), ("pack", "check", "packs/canary/1.0.0.yaml")],
         "pack hash": [("pack", "hash", "canary@1.0.0"), ("pack", "hash", "canary")],
         "pack pin": [("pack", "pin", "canary@1.0.0"), ("pack", "pin", "canary", "--remove")],
+        "policy check": [("policy", "check", "canary@1.0.0")],
         "policy test": [("policy", "test", "canary@1.0.0")],
         "policy eval": [
             ("policy", "eval", "canary@1.0.0", "--capability", CAPABILITY, "--data", "in.json"),

@@ -1,5 +1,5 @@
-"""`policy test`, `policy eval`: do the rules of a pack say what they should? `policy explain`, `policy diff`: why was a
-call decided so, and would another pack decide otherwise? (docs/reference/pack.md#explain)."""
+"""`policy check`, `policy test`, `policy eval`: do the rules of a pack say what they should? `policy explain`, `policy
+diff`: why was a call decided so, and would another pack decide otherwise? (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
-from cogcli.app.packs import evaluate_call, find_pack
+from cogcli.app.packs import check_policy, evaluate_call, find_pack
 from cogcli.app.policy_history import compare_episode, explain_episode
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
 from cogcli.cli.options import NewestEpisode, argument, command, text
-from cogcli.cli.pack_reports import report_tests
+from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
 from cogcli.core.errors import NO, OK, PENDING, VETOED, UsageError
 from cogcli.core.problems import suggestion
@@ -26,6 +26,22 @@ from cogcli.report.humanize import count_of
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
+
+
+@command(
+    examples=(
+        (
+            "cogcli policy check support-desk@4.0.0",
+            "references, conditions, contradictions, rules that never decide",
+        ),
+        ("cogcli policy check packs/support-desk/4.0.0.yaml", "by its file"),
+        ("cogcli policy check support-desk@4.0.0 --json", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def check(context: CommandContext, pack: PackName) -> int:
+    """Check the policy of a pack, and what of it can never decide."""
+    return report_problems(context, check_policy(context.settings, pack))
 
 
 @command(

@@ -1,0 +1,163 @@
+"""What of a policy can never decide: rules that no call reaches or that a stricter one always overrules, gates that
+nobody asks for or can answer, roles that no agent has (docs/reference/pack.md#policy-check). Pure.
+
+Only what follows from the pack alone is told: rules over numbers that are compared with constants, joined by `and`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+from math import inf
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import list_of
+from cogcli.governance.comparisons import MIRRORED, path_of
+from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.governance.policy import applies
+from cogcli.governance.verdict import is_stricter
+from cogcli.specs.pack import Pack, PolicyRule
+from cogcli.specs.problem_report import ProblemReport
+
+_LAYER: Final = "policy_layer"
+Calls = frozenset[tuple[str, str]]
+"""The calls that a rule is asked about: an intent and a capability that it lists."""
+
+
+class Interval(NamedTuple):
+    """Numbers from `low` to `high`; `open_low` and `open_high` leave the ends out."""
+
+    low: float = -inf
+    high: float = inf
+    open_low: bool = False
+    open_high: bool = False
+
+    def holds_all_of(self, other: Interval) -> bool:
+        """Whether each number of the other one is in this one."""
+        low = self.low < other.low or (self.low == other.low and self.open_low <= other.open_low)
+        high = self.high > other.high or (self.high == other.high and self.open_high <= other.open_high)
+        return low and high
+
+    def meet(self, other: Interval) -> Interval:
+        """The numbers of both."""
+        low = max((self.low, self.open_low), (other.low, other.open_low))
+        high = min((self.high, not self.open_high), (other.high, not other.open_high))
+        return Interval(low[0], high[0], low[1], not high[1])
+
+
+def check_reach(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
+    """Report what of a pack's policy can never decide, as warnings."""
+    _check_roles(pack, report)
+    _check_gates(pack, report)
+    reached = [_calls_of(pack, rule, capabilities) for rule in pack.policy.rules]
+    for number, rule in enumerate(pack.policy.rules):
+        about = report.part(f"rule `{rule.rule_id}`", _LAYER, "rules", number)
+        fits = any(applies(rule.scope.capabilities, id) for id in capabilities)
+        if fits and not reached[number]:
+            text = "applies to no capability that an intent of it lists and a role may call"
+            about.warn("policy.unreachable", ("applies_to",), text, key=True)
+        elif _never_holds(rule):
+            about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
+        elif above := _overruling(pack.policy.rules, reached, number):
+            text = f"says {rule.verdict} only where `{above.rule_id}` says {above.verdict}"
+            about.warn("policy.unreachable", ("then", "verdict"), text, hint="remove it, or narrow the other")
+
+
+def _check_roles(pack: Pack, report: ProblemReport) -> None:
+    own = pack.tone.role
+    for number, role in enumerate(pack.policy.permissions):
+        if role != own:
+            text = f"role `{role}`: the agent's is `{own}`, so nobody has it"
+            report.warn("policy.role", (_LAYER, "permissions", number, "role"), text)
+    if own not in pack.policy.permissions:
+        text = f"the agent's role `{own}` may call nothing"
+        report.warn("policy.role", (_LAYER, "permissions"), text, key=True)
+
+
+def _check_gates(pack: Pack, report: ProblemReport) -> None:
+    layer = pack.policy
+    asked = {rule.gate for rule in layer.rules}
+    asked |= {guardrail.gate for guardrail in (*layer.must_refuse, *layer.must_escalate)}
+    for name, gate in layer.gates.items():
+        about = report.part(f"gate `{name}`", _LAYER, "gates", name)
+        if set(gate.approver_roles) == {pack.tone.role}:
+            text = "only the agent's own role may answer it, and an agent answers nothing"
+            about.warn("policy.gate", ("approver_roles",), text)
+        if name not in asked:
+            about.warn("policy.gate", (), "no rule or guardrail asks for it", key=True)
+
+
+def _calls_of(pack: Pack, rule: PolicyRule, capabilities: Collection[str]) -> Calls:
+    permitted = {id for allowed in pack.policy.permissions.values() for id in allowed}
+    return frozenset(
+        (intent.id, id)
+        for intent in pack.decisions.intents.values()
+        if applies(rule.scope.intents, intent.id)
+        for id in intent.capabilities
+        if id in permitted and id in capabilities and applies(rule.scope.capabilities, id)
+    )
+
+
+def _never_holds(rule: PolicyRule) -> bool:
+    """Whether a condition that reads nothing is false."""
+    compiled = compile_rule(rule.condition)
+    found = None if compiled.paths or compiled.computed else evaluate(compiled, {})
+    return isinstance(found, Matched) and not found.result
+
+
+def _overruling(rules: tuple[PolicyRule, ...], reached: list[Calls], number: int) -> PolicyRule | None:
+    """An enforced rule that is stricter, and matches wherever this one does; None where there is none, and for a rule
+    that asks for more than its verdict."""
+    rule, bounds = rules[number], _bounds(rules[number].condition)
+    if not rule.is_enforced or rule.obligations or rule.limits or bounds is None:
+        return None
+    for place, other in enumerate(rules):
+        theirs = _bounds(other.condition) if other.is_enforced else None
+        if (
+            theirs is None
+            or not is_stricter(other.verdict, rule.verdict)
+            or not reached[number] <= reached[place]
+        ):
+            continue
+        if all(path in bounds and within.holds_all_of(bounds[path]) for path, within in theirs.items()):
+            return other
+    return None
+
+
+def _bounds(condition: Any) -> dict[str, Interval] | None:
+    """By path the numbers with which a condition holds; None where that is not all that it asks."""
+    if condition is True:
+        return {}
+    if not isinstance(condition, dict) or len(condition) != 1:
+        return None
+    name, given = next(iter(condition.items()))
+    parts = [_bounds(part) for part in list_of(given)] if name == "and" else _pairs(name, list_of(given))
+    met: dict[str, Interval] = {}
+    for part in parts:
+        if part is None:
+            return None
+        for path, interval in part.items():
+            met[path] = met.get(path, Interval()).meet(interval)
+    return met if parts else None
+
+
+def _pairs(operator: str, sides: list[Any]) -> list[dict[str, Interval] | None]:
+    """The bound of each comparison of two neighbours."""
+    return [_bound(operator, *pair) for pair in pairwise(sides)]
+
+
+def _bound(operator: str, left: Any, right: Any) -> dict[str, Interval] | None:
+    path, value, word = path_of(left), right, operator
+    if not path:
+        path, value, word = path_of(right), left, MIRRORED.get(operator, operator)
+    if not path or type(value) not in (int, float):
+        return None
+    intervals = {
+        "<": Interval(high=value, open_high=True),
+        "<=": Interval(high=value),
+        ">": Interval(low=value, open_low=True),
+        ">=": Interval(low=value),
+        "==": Interval(value, value),
+        "===": Interval(value, value),
+    }
+    return {path: intervals[word]} if word in intervals else None

@@ -1,0 +1,122 @@
+"""Rules that can never decide, and gates that nobody can answer (docs/reference/pack.md#policy-check)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fakes.support_desk import CAPABILITIES, pack, raw_pack
+
+from cogcli.governance.policy_check import check_reach
+from cogcli.specs.problem_report import ProblemReport
+
+RULES = "/policy_layer/rules"
+
+
+def _found(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str, str]]:
+    raw = copy.deepcopy(raw_pack())
+    change(raw["policy_layer"])
+    report = ProblemReport("pack.yaml", None)
+    check_reach(pack(**raw), report, CAPABILITIES)
+    return [(problem.code, problem.path, problem.message) for problem in report.problems]
+
+
+def _with_rule(condition: Any, verdict: str = "allow", **more: Any) -> list[tuple[str, str, str]]:
+    def add(layer: dict[str, Any]) -> None:
+        scope = more.pop("applies_to", {"capabilities": ["payments.refund"]})
+        then = {"verdict": verdict, **more.pop("then", {})}
+        rule = {
+            "rule_id": "new",
+            "mode": "enforce",
+            "if": condition,
+            "then": then,
+            "applies_to": scope,
+            **more,
+        }
+        layer["rules"].append(rule)
+
+    return _found(add)
+
+
+def test_the_support_desk_reaches_all_of_its_rules() -> None:
+    assert _found(lambda layer: None) == []
+
+
+AGE, AMOUNT = {"var": "order.age_days"}, {"var": "args.amount"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ({">": [AGE, 30]}, "allow"),
+        ({">": [AGE, 40]}, "allow_with_gate"),
+        ({">=": [AGE, 31]}, "allow"),
+        ({"<": [40, AGE]}, "allow"),
+        ({"==": [AGE, 45]}, "escalate"),
+        ({"and": [{">": [AGE, 30]}, {">": [AMOUNT, 5]}]}, "allow"),
+        ({"<": [30, AGE, 60]}, "allow"),
+    ],
+)
+def test_a_rule_under_a_stricter_one_never_decides(condition: Any, verdict: str) -> None:
+    (found,) = _with_rule(condition, verdict)
+    assert found[:2] == ("policy.unreachable", f"{RULES}/2/then/verdict")
+    assert found[2] == f"rule `new`: says {verdict} only where `refund_window` says deny"
+
+
+@pytest.mark.parametrize(
+    ("condition", "more"),
+    [
+        ({">": [AGE, 20]}, {}),
+        ({">=": [AGE, 30]}, {}),
+        ({"<": [AGE, 30]}, {}),
+        ({">": [AMOUNT, 30]}, {}),
+        ({"or": [{">": [AGE, 30]}, {">": [AMOUNT, 5]}]}, {}),
+        ({"==": [{"var": "user.role"}, "guest"]}, {}),
+        ({">": [AGE, 40]}, {"verdict": "deny"}),
+        ({">": [AGE, 40]}, {"mode": "shadow"}),
+        ({">": [AGE, 40]}, {"then": {"obligations": ["evidence"]}}),
+        ({">": [AGE, 40]}, {"then": {"args": {"amount": {"max": 5}}}}),
+        ({">": [AGE, 40]}, {"applies_to": {"capabilities": ["orders.lookup"]}}),
+        ({">": [AGE, 40]}, {"applies_to": {}}),
+    ],
+)
+def test_a_rule_that_decides_somewhere_is_reached(condition: Any, more: dict[str, Any]) -> None:
+    assert _with_rule(condition, **more) == []
+
+
+@pytest.mark.parametrize("condition", [{"==": [1, 2]}, False, {"and": [True, {"!": [True]}]}])
+def test_a_condition_that_never_holds(condition: Any) -> None:
+    (found,) = _with_rule(condition)
+    assert found == ("policy.unreachable", f"{RULES}/2/if", "rule `new`: never holds, whatever the facts are")
+
+
+@pytest.mark.parametrize(
+    "scope", [{"capabilities": ["orders.*"], "intents": ["support.status"]}, {"intents": ["sales.*"]}]
+)
+def test_a_rule_for_calls_that_no_intent_lists(scope: dict[str, Any]) -> None:
+    (found,) = _with_rule({">": [AMOUNT, 5]}, applies_to=scope)
+    assert found[:2] == ("policy.unreachable", f"{RULES}/2/applies_to")
+
+
+def test_gates_that_nobody_can_answer_or_asks_for() -> None:
+    def change(layer: dict[str, Any]) -> None:
+        layer["gates"]["GATE_FINANCE_APPROVAL"]["approver_roles"] = ["support_agent"]
+        layer["gates"]["GATE_IDLE"] = {"approver_roles": ["legal"]}
+
+    assert [found[:2] for found in _found(change)] == [
+        ("policy.gate", "/policy_layer/gates/GATE_FINANCE_APPROVAL/approver_roles"),
+        ("policy.gate", "/policy_layer/gates/GATE_IDLE"),
+    ]
+
+
+def test_roles_that_no_agent_has() -> None:
+    def change(layer: dict[str, Any]) -> None:
+        layer["permissions"] = [{"role": "clerk", "allow": ["orders.lookup"]}]
+
+    codes = [found[:2] for found in _found(change)]
+    assert codes[:2] == [
+        ("policy.role", "/policy_layer/permissions/0/role"),
+        ("policy.role", "/policy_layer/permissions"),
+    ]
