@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -91,6 +92,15 @@ def ordinary_path() -> Iterator[Path]:
 def project(tmp_path: Path, warm_cache: Path) -> Project:
     """An empty project."""
     return Project(tmp_path, warm_cache)
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    """A copy of the example with an agent, `docs/examples/support-desk`."""
+    example = Path(__file__).parents[1] / "docs/examples/support-desk"
+    ignore = ignore_patterns("__pycache__", ".cogcli", "runs")
+    copytree(example, project.root, dirs_exist_ok=True, ignore=ignore)
+    return project
 
 
 @pytest.fixture

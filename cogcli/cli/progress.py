@@ -11,6 +11,7 @@ from typing import Any
 from cogcli.cli.streams import Screen
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.events.envelope import Event, mask_payload, to_json
+from cogcli.events.types import row_of
 from cogcli.report.humanize import count_of, duration, short_trace
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
@@ -46,24 +47,28 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
         word = "none" if screen.quiet else "live" if live else "lines"
     if word == "live" and screen.err.tty:
         return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
-    return {"lines": EventStream, "json": JsonLines, "none": Display}.get(word, EventStream)(screen)
+    if word in ("json", "none"):
+        return JsonLines(screen) if word == "json" else Display(screen)
+    return EventStream(screen, details=verbose)
 
 
 class EventStream(Display):
-    """Writes one line per event, of any width."""
+    """Writes one line per event, of any width; the layers of a turn only with `details`."""
 
     brief = True
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, details: bool = False) -> None:
         super().__init__(screen)
         self._lines = EventLines()
+        self._details = details
 
     def recall(self, events: Iterable[Event]) -> None:
         for event in events:
             self._lines.line(event)
 
     def __call__(self, event: Event) -> None:
-        self.screen.notify(self._lines.line(event) + "\n")
+        if self._details or not row_of(event.event_type).detail:
+            self.screen.notify(self._lines.line(event) + "\n")
 
 
 class MaskedJson:

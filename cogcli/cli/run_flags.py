@@ -26,7 +26,7 @@ LEVELS = ("sandbox", "standard", "elevated", "privileged")
 MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 LISTED, DRAWN, EXPORTED = ("tsv", "csv", "md"), ("mermaid", "dot"), ("otlp", "chrome")
 TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
-VIEWS = ("tree", "timeline", "table", "lineage", "events")
+VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 
 
 class RunFlags(Flags):

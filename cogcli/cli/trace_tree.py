@@ -95,12 +95,12 @@ def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str
             yield f"rerun {episode}{first}"
         return
     open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
-    capabilities = [ask.capability for ask in open_asks]
+    names = [ask.name for ask in open_asks]
     for ask in open_asks:
         # The id, where two requests are for one capability.
-        name = quote(ask.capability if capabilities.count(ask.capability) == 1 else ask.approval_id)
-        yield f"resume {episode} --approve {name}"
-        yield f"resume {episode} --reject {name}"
+        name = ask.name if names.count(ask.name) == 1 else ask.approval_id
+        yield f"resume {episode} {ask.approve_flags(name)}"
+        yield f"resume {episode} --reject {quote(name)}"
     if shown.unfinished.doubtful:
         from cogcli.runs.doubt_decisions import resume_commands
 

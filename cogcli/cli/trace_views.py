@@ -36,7 +36,7 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
 
 def _table(context: CommandContext, shown: TracedEpisode) -> None:
     rows = table.rows(shown.fold, only=shown.only)
-    show(context, _columns(context, table.COLUMNS), rows, shown.flags)
+    show(context, _columns(context, table.columns(shown.fold)), rows, shown.flags)
 
 
 def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
@@ -64,6 +64,27 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
         context.screen.answer_lines([[("this log does not tell what its steps read and wrote", "dim")]])
     else:
         context.screen.answer_lines(shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width))
+
+
+def _layers(context: CommandContext, shown: TracedEpisode) -> None:
+    from cogcli.report import layer_cells
+
+    out, format = context.screen.out, shown.flags.format
+    if format == "jsonl":
+        show(context, [], layer_cells.cells_of(shown.fold), shown.flags)
+    elif format not in (None, "text"):
+        show(context, _columns(context, layer_cells.COLUMNS), layer_cells.rows(shown.fold), shown.flags)
+    elif not shown.fold.turns.turns:
+        context.screen.answer_lines([[("this run has no turns: no agent ran", "dim")]])
+    else:
+        lines = layer_cells.lines(shown.fold, out.glyphs, width=out.width)
+        context.screen.answer_lines(shown.note_lines + lines)
+
+
+def _layers_object(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
+    from cogcli.report.layer_cells import cells_of
+
+    return cells_of(shown.fold)
 
 
 def _why(context: CommandContext, shown: TracedEpisode) -> None:
@@ -139,7 +160,7 @@ def _export(context: CommandContext, shown: TracedEpisode) -> None:
 
 VIEWS = {
     "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
-    "events": _events, "export": _export,
+    "events": _events, "export": _export, "layers": _layers,
 }  # fmt: skip
 OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], Any]] = {
     "timeline": lambda _, shown: timeline.rows(shown.fold, only=shown.only),
@@ -147,4 +168,5 @@ OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], Any]] = {
     "why": _chains,
     "graph": lambda _, shown: graph_of(shown.fold).as_object(),
     "export": _export_object,
+    "layers": _layers_object,
 }

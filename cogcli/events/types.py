@@ -48,6 +48,8 @@ class EventType(NamedTuple):
     """Whether it is the evidence of a projection: the folds to the state and its document pass it over."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active time."""
+    detail: bool = False
+    """Whether it is one of many small steps within a turn, which the plain progress of a run leaves out."""
     words: tuple[str, ...] = ()
     """What a log line shows of it: payload members, or one of the names of `report.table`."""
     attributes: tuple[str, ...] = ()
@@ -118,8 +120,8 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "run.heartbeat": EventType(
         "runtime", "Heartbeat", one_process_only=True, by_timing=True, words=("elapsed_ms", "waiting_on")
     ),
-    "layer.completed": EventType("", "LayerCompleted", words=("turn", "layer", "skipped")),
-    "context.compiled": EventType("interpret", "ContextCompiled", words=("turn", "context_hash")),
+    "layer.completed": EventType("", "LayerCompleted", detail=True, words=("turn", "layer", "skipped")),
+    "context.compiled": EventType("interpret", "ContextCompiled", detail=True, words=("turn", "context_hash")),
     "candidate.proposed": EventType(
         "action_candidate", "CandidateProposed", words=("turn", "planner", "template")
     ),
@@ -128,9 +130,11 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "loop.detected": EventType(
         "governance", "LoopDetected", words=("turn", "kind", "count"), attributes=("kind", "key", "count")
     ),
-    "functional_state.captured": EventType("insight", "FunctionalState", words=("turn", "escalation_propensity")),
-    "memory.proposed": EventType("memory", "MemoryProposed", words=("turn",)),
-    "reflection.recorded": EventType("reflect", "ReflectionRecorded", words=("turn", "goal_met")),
+    "functional_state.captured": EventType(
+        "insight", "FunctionalState", detail=True, words=("turn", "escalation_propensity")
+    ),
+    "memory.proposed": EventType("memory", "MemoryProposed", detail=True, words=("turn",)),
+    "reflection.recorded": EventType("reflect", "ReflectionRecorded", detail=True, words=("turn", "goal_met")),
     "decision.recorded": EventType(
         "insight", "DecisionRecorded", words=("decision_key", "status", "status_reason"),
         attributes=("decision_id", "decision_key", "status", "status_reason"),

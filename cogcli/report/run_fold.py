@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
@@ -16,13 +17,14 @@ from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
 from cogcli.report.run_view import Branch, RunView, StepView, Used, branches, texts_of
+from cogcli.report.turns import TurnFold
 
 _DEEPEST: Final = 64
 """Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""
 
 
 class Ask(NamedTuple):
-    """One open request for a person's yes or no."""
+    """One request for a person's yes or no."""
 
     approval_id: str
     step_id: str
@@ -30,6 +32,26 @@ class Ask(NamedTuple):
     gate: str
     reason: str
     expires_at: str
+    kind: str = ""
+    """`gate`, `confirmation` or `escalation`; empty where the log does not say."""
+    approver_roles: tuple[str, ...] = ()
+    """The roles of which whoever says yes needs one; empty: any."""
+
+    @property
+    def name(self) -> str:
+        """What an answer calls it: the capability, that of an escalation its gate."""
+        return self.capability or self.gate or self.approval_id
+
+    def approve_flags(self, name: str = "") -> str:
+        """What a person types to say yes, under another name where that is given."""
+        by = f" --by $USER:{quote(self.approver_roles[0])}" if self.approver_roles else ""
+        return f"--approve {quote(name or self.name)}{by}"
+
+
+def ask_of(payload: dict[str, Any]) -> Ask:
+    """The request of this payload."""
+    texts = {name: text_of(payload.get(name)) for name in Ask._fields[:-1]}
+    return Ask(**texts, approver_roles=tuple(texts_of(payload.get("approver_roles"))))
 
 
 class Asks:
@@ -44,8 +66,7 @@ class Asks:
         if row_of(event.event_type).resolves:
             self._open.pop(id, None)
         elif event.event_type == "approval.requested" and id:
-            names = ("step_id", "capability", "gate", "reason", "expires_at")
-            asked = Ask(id, *(text_of(payload.get(name)) for name in names))
+            asked = ask_of(payload)
             before = [one.approval_id for one in self._open.values() if one.step_id == asked.step_id]
             for other in before:
                 del self._open[other]
@@ -67,6 +88,7 @@ class RunFold:
         self.runs: dict[str, RunView] = {}
         self.asks = Asks()
         self.sittings = ActiveTime()
+        self.turns = TurnFold(self.sittings)
         self.last = ""
         self.actions: list[dict[str, Any]] = []
         """The action log of another tool's log: its actions need not belong to a step."""
@@ -87,6 +109,18 @@ class RunFold:
             found = [inner for branch in found for inner in branch.below]
         return [branch for branch in found if not only or branch.step.id == only]
 
+    def grouped(self, only: str = "") -> list[Branch]:
+        """As `branches`; the steps of an agent's run below their turns."""
+        found = self.branches(only)
+        if only or self.root is None or not self.turns.turns:
+            return found
+        turns = []
+        for turn in self.turns.turns:
+            below = [branch for branch in found if branch.step.id in turn.steps]
+            found = [branch for branch in found if branch.step.id not in turn.steps]
+            turns.append(Branch(self.root, turn.step, below))
+        return turns + found
+
     def apply(self, event: Event) -> None:
         """Take the next event of the log into account."""
         self.chained = self.chained or (not self.last and event.seq == 0 and event.phase == "start")
@@ -100,6 +134,8 @@ class RunFold:
         if run is None:
             run = self.runs[id] = RunView(id)
             self.root = self.root or run
+        if run is self.root:
+            self.turns.apply(event, payload)
         if event.phase == "start":
             self._start(run, event, payload)
         elif event.phase == "plan":
@@ -111,8 +147,22 @@ class RunFold:
             run.error = error if isinstance(error, dict) else None
         elif event.phase == "act":
             self._act(run, event, payload)
+        elif event.event_type == "policy.decided":
+            self._decided(run, event, payload)
         else:
             self.asks.apply(event, payload)
+
+    def _decided(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
+        """Note what a policy said of the call of a step, unless it simply allowed it."""
+        verdict = text_of(payload.get("verdict"))
+        if event.step_id and (verdict not in ("", "allow") or payload.get("decision") == "audit"):
+            words = [
+                verdict,
+                text_of(payload.get("gate")),
+                f"by {payload.get('rule') or payload.get('reason')}",
+            ]
+            words += ["not enforced"] if payload.get("enforced") is False else []
+            _step(run, event.step_id).ruling = " ".join(word for word in words if word)
 
     def _start(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
         run.started_at, run.status = event.timestamp, "running"

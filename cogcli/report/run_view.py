@@ -22,8 +22,8 @@ class StepView:
 
     __slots__ = (
         "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
-        "id", "input", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "started_at", "status",
-        "tokens", "tool", "used", "uses", "writes",
+        "id", "input", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling", "started_at",
+        "status", "tokens", "tool", "used", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -33,6 +33,8 @@ class StepView:
         self.status = "pending"
         self.reason = ""
         self.detail = ""
+        self.ruling = ""
+        """What a policy said of its call, unless it simply allowed it."""
         self.depends_on: list[str] = []
         self.started_at = ""
         self.ended_at = ""

@@ -16,9 +16,19 @@ from cogcli.report.run_view import Branch
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
 
 
+def columns(fold: RunFold) -> tuple[str, ...]:
+    """The keys of the rows; those of an agent's run say of which turn a step is."""
+    return (*COLUMNS, "turn") if fold.turns.turns else COLUMNS
+
+
 def rows(fold: RunFold, *, only: str = "") -> list[dict[str, Any]]:
     """One row per step; gates, items, rounds and nested steps below theirs."""
-    return list(_rows(fold.branches(only)))
+    turns = {step: turn.number for turn in fold.turns.turns for step in turn.steps}
+    return [
+        row | ({"turn": turns[branch.step.id]} if branch.step.id in turns else {})
+        for branch in fold.branches(only)
+        for row in _rows([branch])
+    ]
 
 
 def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:

@@ -36,10 +36,14 @@ class Bar(NamedTuple):
         return self.start_ms + self.ms
 
 
-def bars(fold: RunFold, *, only: str = "") -> list[Bar]:
-    """The steps of the run that began; of one step, with all that is inside it."""
-    branches, found = fold.branches(only), []
-    for step in _inside(branches) if only else [branch.step for branch in branches]:
+def bars(fold: RunFold, *, only: str = "", turns: bool = False) -> list[Bar]:
+    """The steps of the run that began; of one step, with all that is inside it. With `turns` each turn of an agent's
+    run before its steps."""
+    found = []
+    grouped = fold.grouped(only) if turns else fold.branches(only)
+    marks = {turn.step.id for turn in fold.turns.turns}
+    shown = _inside(grouped) if only else _with_steps_of(grouped, marks)
+    for step in shown:
         if fold.root is None or not step.started_at:
             continue
         start, ms = milliseconds_between(fold.root.started_at, step.started_at), step.ms
@@ -48,6 +52,14 @@ def bars(fold: RunFold, *, only: str = "") -> list[Bar]:
         if start is not None and ms is not None:
             found.append(Bar(step, start, ms))
     return found
+
+
+def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepView]:
+    """The top of each branch, and of a turn its steps."""
+    parts = [
+        (branch.step, *(one.step for one in branch.below if branch.step.id in turns)) for branch in branches
+    ]
+    return [step for part in parts for step in part]
 
 
 def _inside(branches: list[Branch]) -> list[StepView]:
@@ -76,7 +88,7 @@ class _Axis(NamedTuple):
 
 def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
     """The axis and one line per bar."""
-    found = bars(fold, only=only)
+    found = bars(fold, only=only, turns=True)
     if not found:
         return []
     total = max(bar.end_ms for bar in found)

@@ -7,14 +7,16 @@ right, then names are shortened in the middle. Without a width nothing is cut an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import Branch, RunView, StepView, total_usage
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
+from cogcli.report.turns import TurnView
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
@@ -59,15 +61,26 @@ def tree(
     root = fold.root
     if root is None:
         return []
-    shown = _with_actions(fold.branches(only), root, fold.actions, alone=not only)
-    rows = list(_rows(shown, glyphs, "", boxes=width is not None))
+    shown = _with_actions(fold.grouped(only), root, fold.actions, alone=not only)
+    rows = list(_rows(shown, glyphs, "", boxes=width is not None, turns=fold.turns.turns))
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
         lines.append([(fit(f"   {error}", width), "red")])
     for row in rows:
         lines += _row_lines(row, columns, width)
+    if not only and (decision := decision_text(fold)):
+        lines.append([(fit(f"   decision  {decision}", width), "bold")])
     return lines
+
+
+def decision_text(fold: RunFold) -> str:
+    """What an agent's run decided, or waits for, in one line; empty of another run."""
+    made, asks = fold.turns.decision, fold.asks.open
+    words = [text_of(made.get(name)) for name in ("status", "outcome", "status_reason")]
+    if not made and asks and fold.turns.is_agent:
+        words = ["escalated" if asks[-1].kind == "escalation" else "pending_approval", asks[-1].gate]
+    return visible(": ".join(dict.fromkeys(word for word in words if word)))
 
 
 def run_error(fold: RunFold) -> str:
@@ -122,7 +135,10 @@ def _action(root: RunView, action: dict[str, Any]) -> Branch:
     return Branch(root, shown, [])
 
 
-def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) -> Iterator[_Row]:
+def _rows(
+    branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool, turns: Sequence[TurnView] = ()
+) -> Iterator[_Row]:
+    by_id = {turn.step.id: turn for turn in turns}
     for position, (run, step, below) in enumerate(branches):
         last = position == len(branches) - 1
         mark, stem = (glyphs.last, "   ") if last else (glyphs.branch, glyphs.pipe)
@@ -130,12 +146,42 @@ def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) ->
             mark = stem = "  "
         failed = step.error if step.status in ("failed", "vetoed") else None
         detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
-        detail += [(f"{above}{stem}   {visible(notice)}", "dim") for notice in step.notices]
+        turn = by_id.get(step.id)
+        more = turn_lines(turn) if turn else [*step.notices, *_ruling(step)]
+        through = _turn_flow(turn) if turn else flow(run, step, glyphs)
+        detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
         yield _Row(
             above + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
-            duration(step.ms), glyphs.parallel if step.overlaps else "", visible(flow(run, step, glyphs)), detail,
+            duration(step.ms), glyphs.parallel if step.overlaps else "", visible(through), detail,
         )  # fmt: skip
         yield from _rows(below, glyphs, above + stem, boxes=boxes)
+
+
+def _ruling(step: StepView) -> list[str]:
+    return [f"policy: {step.ruling}"] if step.ruling else []
+
+
+def _turn_flow(turn: TurnView) -> str:
+    return (
+        turn.step.status if turn.step.status in (WAITS, CUT_OFF) else text_of(turn.candidate.get("template"))
+    )
+
+
+def turn_lines(turn: TurnView) -> list[str]:
+    """What the layers of a turn came to: context, critic, how many layers it passed."""
+    found = []
+    if turn.context:
+        ledger = object_of(turn.context.get("context_ledger"))
+        blocks = list_of(object_of(turn.context.get("compiled_prompt")).get("context_blocks"))
+        redacted = [object_of(each).get("capability") for each in list_of(turn.context.get("redactions"))]
+        kept = f", kept from the model: {', '.join(map(str, redacted))}" if redacted else ""
+        stages = count_of(len(object_of(ledger.get("stage_hashes"))), "stage")
+        found.append(f"context: {stages}, {count_of(len(blocks), 'block')}{kept}")
+    verdicts = [f"{word} {made.get('verdict')}" + (f": {made['reason']}" if made.get("reason") else "")
+                for word, made in (("verify", turn.verified), ("score", turn.scored)) if made]  # fmt: skip
+    found += [f"critic: {', '.join(verdicts)}"] if verdicts else []
+    skipped = [f"{name} skipped ({why})" for name, why in turn.skipped.items()]
+    return [*found, ", ".join([f"layers: {len(turn.layers)} passed", *skipped])]
 
 
 def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:

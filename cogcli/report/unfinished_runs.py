@@ -50,6 +50,9 @@ def unfinished_state(fold: RunFold, status: str) -> UnfinishedState:
                 doubtful.append(step)
             elif step.binding and step.status == CUT_OFF:
                 cut_off.append(step)
+    for turn in fold.turns.turns:
+        if turn.step.status == ALIVE:
+            turn.step.status = WAITS if asks and status == "pending" else CUT_OFF
     return UnfinishedState(asks, tuple(doubtful), () if ended else tuple(cut_off))
 
 

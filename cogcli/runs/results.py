@@ -16,6 +16,7 @@ from cogcli.episode.log_fold import fold_log
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.events import build
 from cogcli.mapping.apply import rebuild
+from cogcli.report.run_fold import ask_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.error_payload import error_payload
 from cogcli.runs.log_index import LogIndex
@@ -110,7 +111,7 @@ def finish_run(
     if outcome.status == "pending":
         log = LogIndex(event for _, event in journal.events())
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        approve = _approve_flags(log.open_requests[0].payload) if log.open_requests else ""
+        approve = ask_of(log.open_requests[0].payload).approve_flags() if log.open_requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),
@@ -127,13 +128,6 @@ def finish_run(
         approve=approve,
         finished=finished,
     )
-
-
-def _approve_flags(asked: dict[str, Any]) -> str:
-    """What a person types to approve a request; of a gate that wants a role with that role."""
-    name = asked["capability"] or asked.get("gate") or asked["approval_id"]
-    roles = asked.get("approver_roles")
-    return f"--approve {name}" + (f" --by $USER:{roles[0]}" if roles else "")
 
 
 def _exit_code(outcome: RunOutcome, control: Control) -> int:

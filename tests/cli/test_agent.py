@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from support.project import Project, Result
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.payloads import problem_of
 
-DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 FILE = "packs/support-desk/4.0.0.yaml"
 GATE = "GATE_FINANCE_APPROVAL"
 REQUESTS = {
@@ -23,13 +21,6 @@ REQUESTS = {
     "escalates": (5, "escalated", "GATE_OPERATOR"),
     "over-budget": (4, "denied", "budget_exceeded:tool_calls.per_turn"),
 }
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
-    return project
 
 
 def _invoke(desk: Project, name: str, *more: str) -> Result:

@@ -1,0 +1,60 @@
+"""What the commands that take an episode show of the five requests of the support desk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.project import Project
+
+SEED_KEYS = {
+    "run_id", "trace_id", "request", "perception", "attention", "identity", "intent", "judgment", "policy_gate",
+    "action", "consolidation", "reflection",
+}  # fmt: skip
+
+
+def _asked(desk: Project, name: str) -> Any:
+    return desk.run("agent", "invoke", f"requests/{name}.json")
+
+
+def test_the_layers_of_a_refund_are_the_cells_of_the_seed(desk: Project) -> None:
+    _asked(desk, "needs-finance").assert_exit(5)
+    (turn,) = desk.run("trace", "--view", "layers", "--json").assert_ok().json["trace"]["layers"]
+    assert set(turn) >= SEED_KEYS
+    assert turn["intent"] == {"name": "support.refund", "task_template": "refund_with_eligibility"}
+    assert turn["policy_gate"] == {"verdict": "allow_with_gate", "approval_gate": "GATE_FINANCE_APPROVAL"}
+    assert turn["action"] == [
+        {"tool": "orders.lookup", "result": "ok"},
+        {"tool": "policy.eval", "result": "ok"},
+    ]
+    tree = desk.run("trace").assert_ok()
+    assert "policy: allow_with_gate GATE_FINANCE_APPROVAL by refund_limit" in tree.out
+    assert "--approve payments.refund --by $USER:finance" in tree.err
+    lines = desk.run("trace", "--view", "layers", "--format", "tsv").assert_ok().out.splitlines()
+    assert "1\taction\torders.lookup ok, policy.eval ok" in lines
+
+
+def test_a_run_without_an_agent_has_no_layers(demo: Project) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi", "-q").assert_ok()
+    assert "no agent ran" in demo.run("trace", "--view", "layers").assert_ok().out
+    assert demo.run("trace", "--view", "layers", "--json").assert_ok().json["trace"]["layers"] == []
+
+
+def test_progress_in_a_pipe_is_not_a_line_per_layer(desk: Project) -> None:
+    lines = _asked(desk, "allowed").assert_ok().err.splitlines()
+    kinds = [line.split()[1] for line in lines if line[:1] == "2"]
+    assert not {"layer.completed", "functional_state.captured", "context.compiled"} & set(kinds)
+    assert {"candidate.proposed", "critic.verified", "critic.scored", "decision.recorded"} <= set(kinds)
+    events = desk.run("trace", "--view", "events").assert_ok().out
+    assert events.count("layer.completed") == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "gate"), [("escalates", "GATE_OPERATOR"), ("needs-finance", "payments.refund")]
+)
+def test_what_trace_says_to_type_answers_the_request(desk: Project, name: str, gate: str) -> None:
+    _asked(desk, name).assert_exit(5)
+    commands = [line for line in desk.run("trace").assert_ok().err.splitlines() if "--reject" in line]
+    words = commands[-1].split("cogcli ")[1].split()
+    assert words[-1] == gate
+    desk.run(*words).assert_exit(4)
