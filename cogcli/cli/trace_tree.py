@@ -99,8 +99,7 @@ def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str
     for ask in open_asks:
         # The id, where two requests are for one capability.
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
-        yield f"resume {episode} {ask.approve_flags(name)}"
-        yield f"resume {episode} --reject {quote(name)}"
+        yield from (f"resume {episode} {ask.answer_flags(flag, name)}" for flag in ("--approve", "--reject"))
     if shown.unfinished.doubtful:
         from cogcli.runs.doubt_decisions import resume_commands
 

@@ -42,10 +42,10 @@ class Ask(NamedTuple):
         """What an answer calls it: the capability, that of an escalation its gate."""
         return self.capability or self.gate or self.approval_id
 
-    def approve_flags(self, name: str = "") -> str:
-        """What a person types to say yes, under another name where that is given."""
+    def answer_flags(self, flag: str = "--approve", name: str = "") -> str:
+        """What a person types to say yes, or with `--reject` no; under another name where that is given."""
         by = f" --by $USER:{quote(self.approver_roles[0])}" if self.approver_roles else ""
-        return f"--approve {quote(name or self.name)}{by}"
+        return f"{flag} {quote(name or self.name)}{by}"
 
 
 def ask_of(payload: dict[str, Any]) -> Ask:

@@ -111,7 +111,7 @@ def finish_run(
     if outcome.status == "pending":
         log = LogIndex(event for _, event in journal.events())
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        approve = ask_of(log.open_requests[0].payload).approve_flags() if log.open_requests else ""
+        approve = ask_of(log.open_requests[0].payload).answer_flags() if log.open_requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),

@@ -69,7 +69,7 @@ def test_an_escalation_is_the_verdict_of_its_turn() -> None:
     folded = fold(log.events)
     (cells,) = layer_cells.cells_of(folded)
     assert cells["policy_gate"] == {"verdict": "escalate", "approval_gate": "GATE_OPERATOR"}
-    assert folded.asks.open[0].approve_flags() == "--approve GATE_OPERATOR"
+    assert folded.asks.open[0].answer_flags() == "--approve GATE_OPERATOR"
 
 
 def test_each_turn_has_cells_of_its_own() -> None:
