@@ -15,7 +15,7 @@ from cogcli.cli.run_flags import LISTED, TraceFlags
 from cogcli.cli.trace_tree import TracedEpisode
 from cogcli.core.problems import suggestion
 from cogcli.events.envelope import Event, to_json
-from cogcli.report import lineage, table, timeline
+from cogcli.report import layer_cells, lineage, table, timeline
 from cogcli.report.graph import dot, graph_of, mermaid
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
@@ -67,8 +67,6 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 def _layers(context: CommandContext, shown: TracedEpisode) -> None:
-    from cogcli.report import layer_cells
-
     out, format = context.screen.out, shown.flags.format
     if format == "jsonl":
         show(context, [], layer_cells.cells_of(shown.fold), shown.flags)
@@ -79,12 +77,6 @@ def _layers(context: CommandContext, shown: TracedEpisode) -> None:
     else:
         lines = layer_cells.lines(shown.fold, out.glyphs, width=out.width)
         context.screen.answer_lines(shown.note_lines + lines)
-
-
-def _layers_object(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
-    from cogcli.report.layer_cells import cells_of
-
-    return cells_of(shown.fold)
 
 
 def _why(context: CommandContext, shown: TracedEpisode) -> None:
@@ -168,5 +160,5 @@ OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], Any]] = {
     "why": _chains,
     "graph": lambda _, shown: graph_of(shown.fold).as_object(),
     "export": _export_object,
-    "layers": _layers_object,
+    "layers": lambda _, shown: layer_cells.cells_of(shown.fold),
 }
