@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-SEED_KEYS = {
+CELLS = {
     "run_id", "trace_id", "request", "perception", "attention", "identity", "intent", "judgment", "policy_gate",
     "action", "consolidation", "reflection",
 }  # fmt: skip
@@ -17,10 +17,10 @@ def _asked(desk: Project, name: str) -> Any:
     return desk.run("agent", "invoke", f"requests/{name}.json")
 
 
-def test_the_layers_of_a_refund_are_the_cells_of_the_seed(desk: Project) -> None:
+def test_the_layers_of_a_refund_are_the_documented_cells(desk: Project) -> None:
     _asked(desk, "needs-finance").assert_exit(5)
     (turn,) = desk.run("trace", "--view", "layers", "--json").assert_ok().json["trace"]["layers"]
-    assert set(turn) >= SEED_KEYS
+    assert set(turn) >= CELLS
     assert turn["intent"] == {"name": "support.refund", "task_template": "refund_with_eligibility"}
     assert turn["policy_gate"] == {"verdict": "allow_with_gate", "approval_gate": "GATE_FINANCE_APPROVAL"}
     assert turn["action"] == [

@@ -1,4 +1,4 @@
-"""The log of an agent's run: the refund of the seed, which waits for finance."""
+"""The log of an agent's run: a refund, which waits for finance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class AgentLog:
         self.add("step.completed", "act", ended, step_id=step)
 
     def until_gate(self) -> AgentLog:
-        """The turn of the seed: two calls are done, the third waits."""
+        """Two calls are done, the third waits."""
         self.plan()
         for step in ("t1_order", "t1_rule"):
             self.decided(step)

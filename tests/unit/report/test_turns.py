@@ -14,7 +14,7 @@ from cogcli.report.timeline import timeline
 from cogcli.report.tree import tree
 from cogcli.report.unfinished_runs import unfinished_state
 
-SEED = {
+REFUND = {
     "request": "Issue refund for order ord_881",
     "perception": {"events": ["user_message", "session_resumed"]},
     "attention": {"focus": ["order:ord_881", "user_message"], "salience_top": 0.91},
@@ -36,9 +36,9 @@ def shown(folded: RunFold, status: str, width: int | None = 90) -> list[str]:
     return [plain_text(line) for line in tree(folded, UNICODE, status=status, width=width)]
 
 
-def test_a_turn_is_the_cells_of_the_seed() -> None:
+def test_a_turn_is_the_documented_cells() -> None:
     (cells,) = layer_cells.cells_of(waiting())
-    assert {key: cells[key] for key in SEED} == SEED
+    assert {key: cells[key] for key in REFUND} == REFUND
     assert (cells["run_id"], cells["trace_id"], cells["turn"]) == ("run_root", "7f3a91c2" * 4, 1)
     assert (cells["consolidation"], cells["reflection"]) == (None, None)
 
