@@ -112,8 +112,11 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     )
 
 
-def fetch(settings: Settings, pack: Pack, request: AgentRequest, entities: tuple[str, ...]) -> Fetched:
-    """The edges around the entities of the request, and the user's memory that shares words with it."""
+def fetch(
+    settings: Settings, pack: Pack, request: AgentRequest, entities: tuple[str, ...], *, memory: bool = True
+) -> Fetched:
+    """The edges around the entities of the request, and the user's memory that shares words with it, none without
+    `memory`."""
     with open_knowledge(settings) as graph:
         snapshot = graph.snapshot()
         edges = graph.around(
@@ -123,6 +126,8 @@ def fetch(settings: Settings, pack: Pack, request: AgentRequest, entities: tuple
             hops=pack.knowledge.max_hops,
             most=pack.knowledge.max_edges,
         )
+    if not memory:
+        return Fetched(tuple(edges), (), snapshot.ref)
     with open_memory(settings) as store:
         memories = store.recall(
             pack.tenant,

@@ -9,7 +9,7 @@ from cogcli.app.compile_context import GivenRequest, fetch
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.cognition.invocation import invocation_of
+from cogcli.cognition.invocation import Invocation, invocation_of
 from cogcli.cognition.loop import agent_run
 from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.context.compiler import compile_context
@@ -18,6 +18,7 @@ from cogcli.runs.launch import Watch, launch
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.pack_skills import agent_skill_id, reach_pack
 from cogcli.specs.selection import SelectionOptions
@@ -29,6 +30,8 @@ class GivenInvocation(NamedTuple):
     given: GivenRequest
     request: RunRequest
     """Its policy names pack, user, ceiling and budgets."""
+    memory: bool = True
+    """Whether the user's memory is recalled, and proposals are stored."""
 
 
 def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
@@ -43,45 +46,42 @@ def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResul
 
 def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
     """Check the closure of a pack and the request together, and fetch what the stores have for it."""
-    request = given.request
-    asked = request.policy or PolicyRequest()
-    catalog = reach_pack(open_registry(settings), asked.pack_id)
-    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    catalog, selection, invocation = _reach(settings, given)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"]
     if blocking:
         raise ProblemsFound(blocking)
-    invocation = invocation_of(catalog, selection, given.given.request, asked)
-    slots = invocation.intent.slots
-    invocation = invocation._replace(
-        fetched=fetch(settings, invocation.pack, invocation.request, tuple(slots.values()))
-    )
     skill = catalog.skills[agent_skill_id(invocation.pack)]
-    policy = asked._replace(intent=invocation.intent.intent)
-    warnings = [problem for problem in found if problem.severity == "W"]
+    remember = remember_into(settings, invocation) if given.memory else None
     return PreparedRun(
-        request._replace(skill_id=skill.id, policy=policy),
+        given.request._replace(skill_id=skill.id, policy=invocation.asked),
         skill,
         catalog,
         dict(invocation.intent.params),
         {},
         selection,
-        warnings,
+        [problem for problem in found if problem.severity == "W"],
         invocation.policy,
-        agent_run(invocation, remember=remember_into(settings, invocation)),
+        agent_run(invocation, remember=remember),
     )
+
+
+def _reach(settings: Settings, given: GivenInvocation) -> tuple[Catalog, SelectionOptions, Invocation]:
+    """The closure of the pack, how bindings are selected, and the request with what the stores have for it."""
+    request = given.request
+    asked = request.policy or PolicyRequest()
+    catalog = reach_pack(open_registry(settings), asked.pack)
+    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    made = invocation_of(catalog, selection, given.given.request, asked)
+    entities = tuple(made.intent.slots.values())
+    fetched = fetch(settings, made.pack, made.request, entities, memory=given.memory)
+    return catalog, selection, made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
     """What would be done: the context, and the plan that the template planner makes of it. Nothing is called or
     written."""
-    request = given.request
-    asked = request.policy or PolicyRequest()
-    catalog = reach_pack(open_registry(settings), asked.pack_id)
-    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
-    invocation = invocation_of(catalog, selection, given.given.request, asked)
-    slots = tuple(invocation.intent.slots.values())
-    invocation = invocation._replace(fetched=fetch(settings, invocation.pack, invocation.request, slots))
+    _, _, invocation = _reach(settings, given)
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", settings.clock.now()))
     plan = None
     if not context.refused:

@@ -15,6 +15,8 @@ from cogcli.cli.progress import Display, display_for
 from cogcli.cli.run_report import error_of, final_lines
 from cogcli.cli.streams import silence_stdout
 from cogcli.core.errors import CogcliError
+from cogcli.core.terminal_text import visible_block
+from cogcli.episode.decision import read_summary
 from cogcli.episode.log_reader import iterate_events
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import short_episode
@@ -164,9 +166,14 @@ def report_result(
         }
     )
     context.error = error_of(result, context.again)
+    decision = read_summary(result.directory)
+    if decision is not None:
+        context.own["decision"] = decision
     if answer and not context.json and result.status in ("ok", "partial") and result.outputs is not None:
+        response = result.outputs.get("response") if decision else None
+        text = visible_block(response) if isinstance(response, str) else dumps(result.outputs, indent=True)
         try:
-            context.screen.answer(dumps(result.outputs, indent=True) + "\n")
+            context.screen.answer(text + "\n")
         except BrokenPipeError:  # its reader has left: exit code and last lines are as without it
             silence_stdout()
             context.screen.out.file = None

@@ -106,11 +106,12 @@ class AgentFlags(RunFlags):
     only = frozenset(
         (
             "trust_level", "confirm", "bind", "timeout", "tag", "durability", "progress", "pack", "intent", "user",
-            "safety_mode", "budget", "trace_id", "message", "param", "dry_run",
+            "safety_mode", "budget", "trace_id", "message", "param", "dry_run", "no_memory",
         )
     )  # fmt: skip
     message: str | None = text("--message", "TEXT", "what is asked, without a file", INPUT)
     param: list[str] = text("--param", "k=v", "a parameter: k=text, k:=JSON (repeatable)", INPUT)
+    no_memory: bool = switch("--no-memory", help="recall nothing, remember nothing", panel=EXECUTION)
     dry_run: bool = switch(
         "--dry-run", help="show context and plan; nothing is called or written", panel=EXECUTION
     )

@@ -12,7 +12,6 @@ from cogcli.context.intent import IntentResult, resolve_intent
 from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.errors import BindingResolutionError
 from cogcli.events.envelope import Event
-from cogcli.governance.budgets import COUNTED, Budgets
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import Requester, RunPolicy
 from cogcli.runs.policy import ceiling_of, governed_by, limits_of, pack_of
@@ -137,8 +136,7 @@ def invocation_of(
         request.channel,
         request.locale,
     )
-    budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
-    policy = governed_by(catalog, pack, requester, budgets, asked.safety_mode, intent.slots)
+    policy = governed_by(catalog, pack, requester, limits, asked.safety_mode, intent.slots)
     mode = ceiling_of(pack, asked.safety_mode)
     return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
 

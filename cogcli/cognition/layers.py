@@ -85,11 +85,12 @@ def consolidation(view: View) -> dict[str, Any]:
     candidate, effects = view["candidate"], view["effects"]
     if candidate["safety_mode"] == "read_only":
         return {"proposals": []}
-    proposals = [
-        _proposal("evidence_link", "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"])
-        for effect in effects
-        for fact in effect.get("facts", ())
-    ]
+    proposals = []
+    for fact in (fact for effect in effects for fact in effect.get("facts", ())):
+        kind = "correction" if fact["corrects"] else "evidence_link"
+        proposals.append(
+            _proposal(kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"])
+        )
     if candidate["outcome"]:
         refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
         key = candidate["decision_key"]

@@ -11,7 +11,7 @@ from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.planner import TurnPlan
 from cogcli.context.inputs import Edge
 from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import object_of
+from cogcli.core.jsonvalue import equal, object_of
 from cogcli.core.redact import BY_NAME
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
@@ -75,9 +75,8 @@ class Observer:
             if value is MISSING or value is None or entity is None:
                 continue
             self._refs[key] = ref
-            self._facts.append(
-                {"key": key, "entity": entity, "predicate": predicate, "value": value, "ref": ref}
-            )
+            fact = {"key": key, "entity": entity, "predicate": predicate, "value": value, "ref": ref}
+            self._facts.append({**fact, "corrects": self._contradicts(entity, predicate, value)})
             edge = Edge(
                 entity,
                 predicate,
@@ -88,6 +87,12 @@ class Observer:
                 tenant_id=self._given.pack.tenant,
             )
             self._learned.append(edge)
+
+    def _contradicts(self, entity: str, predicate: str, value: Any) -> bool:
+        """Whether the stores have another value of a predicate that has only one."""
+        stored = [e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)]
+        single = predicate in self._given.pack.knowledge.single_valued
+        return single and any(not equal(edge.value, value) for edge in stored)
 
     @property
     def evidence_gates(self) -> list[dict[str, Any]]:

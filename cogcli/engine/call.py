@@ -33,7 +33,7 @@ from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
 from cogcli.engine.outcome import Degraded
-from cogcli.engine.policy import learn_facts, require_permitted, spend_call
+from cogcli.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
 from cogcli.events import build
@@ -210,6 +210,7 @@ def _try_chain(
                 return answer
             # Never once a call that must not be repeated may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
+            may_call_again = may_call_again and may_repeat(record)
             if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
                 wait = _backoff_seconds(member, repeat, failure)
                 yield from record.wait(wait)

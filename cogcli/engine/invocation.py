@@ -10,6 +10,7 @@ from cogcli.engine.call import governed_call
 from cogcli.engine.context import Run
 from cogcli.engine.nested import run_nested
 from cogcli.engine.plan import PlannedStep, StepTarget
+from cogcli.engine.policy import may_repeat
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.mapping.expressions import case_text, value_of
@@ -98,4 +99,4 @@ def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
     """Whether the step may retry: not once a call that must not be repeated may have left, and not after its own time
     limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
     own_limit = error.code == "step.timeout" and error.step_id is None
-    return error.retryable and not own_limit and not record.effect_left
+    return error.retryable and not own_limit and not record.effect_left and may_repeat(record)

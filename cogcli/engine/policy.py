@@ -86,6 +86,12 @@ def spend_call(record: StepRecord) -> None:
     reserved.commit()
 
 
+def may_repeat(record: StepRecord) -> bool:
+    """Whether the policy leaves the call another attempt."""
+    policy = record.run.engine.policy
+    return policy is None or policy.retries is None or record.attempts_made <= policy.retries
+
+
 def learn_facts(record: StepRecord, capability: Capability, output: dict[str, Any]) -> None:
     """Take up the facts of an output for the rules of the next call."""
     policy = record.run.engine.policy

@@ -52,6 +52,8 @@ class CallPolicy(Protocol):
     """Whether a call that is allowed leaves a decision in the log; if not, only one that is not."""
     name: str
     """The policy as `step.started` names it."""
+    retries: int | None
+    """How often one call may be repeated, by whatever of step, binding or fallback; None for any."""
 
     @property
     def observe(self) -> Callable[[Event], None] | None:

@@ -13,20 +13,35 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
+import orjson
+
 from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
+from cogcli.episode.layout import DECISION
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"
+SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
+"""The members of a decision that `state.json` has."""
 _COUNTED_REPLAN: Final = "replan"
 
 
 def decision_id_of(run_id: str) -> str:
     """The id of the decision of a run."""
     return f"dc_{digest_of(run_id).removeprefix('sha256:')[:16]}"
+
+
+def read_summary(directory: str) -> dict[str, Any] | None:
+    """The `x-decision` of an episode that was just written; None for the run of a skill."""
+    try:
+        with open(f"{directory}/{DECISION}", "rb") as file:
+            record = orjson.loads(file.read())
+    except FileNotFoundError:
+        return None
+    return {name: record[name] for name in SUMMARY_MEMBERS}
 
 
 class DecisionFold:
@@ -209,8 +224,7 @@ class DecisionFold:
     def summary(self) -> dict[str, Any]:
         """The `x-decision` of `state.json`."""
         record = self.record()
-        names = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
-        return {name: record[name] for name in names}
+        return {name: record[name] for name in SUMMARY_MEMBERS}
 
     def _open(self) -> dict[str, Any]:
         waiting = self.waiting or {}

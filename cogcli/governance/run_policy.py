@@ -113,11 +113,12 @@ class RunPolicy:
         hosts: Mapping[str, str] = NOTHING,
         required: Iterable[str] = (),
         view: StateView | None = None,
+        retries: int | None = None,
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name = safety_mode, pack.ref
         self.rules = policy
-        self.turn = 1
+        self.turn, self.retries = 1, retries
         self._facts: Facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
         self._required, self._hosts = tuple(required), hosts
         self._view = view
@@ -283,6 +284,7 @@ class LimitsPolicy:
     records_allow = False
     observe: Final = None
     name = "builtin.default"
+    retries: int | None = None
 
     def __init__(self, budgets: Budgets, safety_mode: str = "") -> None:
         self.budgets = budgets

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.engine.ports import CallPolicy
-from cogcli.governance.budgets import DEFAULTS, Budgets, flatten, merge_limits, raised_keys
+from cogcli.governance.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.governance.verdict import is_above
@@ -40,14 +40,16 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
     requester = Requester(intent.id, request.user or "default", role=pack.tone.role, voice=pack.tone.voice)
     _require_known(request.budget)
     limits = limits_of(pack, request.budget)
-    budgets = Budgets({key: int(limits[key]) for key in ENFORCED})
-    return governed_by(catalog, pack, requester, budgets, request.safety_mode, slots_of(intent, inputs))
+    limits = {key: limits[key] for key in (*ENFORCED, "retries")}
+    return governed_by(catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs))
 
 
 def governed_by(
-    catalog: Catalog, pack: Pack, requester: Requester, budgets: Budgets, safety_mode: str, slots: Mapping[str, str]
+    catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
+    slots: Mapping[str, str],
 ) -> RunPolicy:  # fmt: skip
     """The policy of a run under a pack. Raises UsageError for a mode above the pack's."""
+    budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack)
     return RunPolicy(
         pack,
@@ -58,6 +60,7 @@ def governed_by(
         slots=slots,
         hosts={id: _host_of(catalog, service) for id, service in catalog.services.items()},
         required=pack.decisions.required_evidence(requester.intent),
+        retries=int(limits["retries"]) if "retries" in limits else None,
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
     )
 

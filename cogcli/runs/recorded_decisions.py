@@ -15,7 +15,6 @@ from cogcli.core.redact import MASK
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
-from cogcli.governance.budgets import Budgets
 from cogcli.governance.run_policy import Facts, JudgedCall, Requester, RunPolicy, RunState
 from cogcli.governance.verdict import Verdict, is_above
 from cogcli.mapping.apply import RunStates, apply_to_runs
@@ -55,7 +54,7 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
     slots = slots_of(intent, started.payload["inputs"]) if intent else {}
-    return governed_by(catalog, pack, requester, Budgets({}), mode, slots)
+    return governed_by(catalog, pack, requester, {}, mode, slots)
 
 
 def _requester(pack: Pack, request: PolicyRequest, agent: Mapping[str, Any]) -> Requester:

@@ -155,6 +155,26 @@ def test_an_unknown_intent_is_refused_with_a_record(desk: Project) -> None:
     desk.run("replay", "@last").assert_ok()
 
 
+def test_the_answer_is_the_response_and_the_envelope_has_the_decision(desk: Project) -> None:
+    result = desk.run("agent", "invoke", "requests/allowed.json")
+    assert result.assert_ok().out == "ord_881 was ordered 12 days ago.\n"
+    decision = _invoke(desk, "refused").assert_exit(4).json["decision"]
+    assert (decision["status"], decision["status_reason"]) == ("refused", "must_refuse:card")
+
+
+def test_what_is_remembered_waits_for_nobody_where_the_pack_says_so(desk: Project) -> None:
+    _invoke(desk, "allowed", "--no-memory").assert_ok()
+    scope = ("--tenant", "acme", "--user", "cust_7", "--json")
+    assert desk.run("memory", "ls", *scope).json["memories"] == []
+    result = _invoke(desk, "allowed").assert_ok()
+    held = {
+        each["candidate"]["predicate"]: each for each in desk.run("memory", "ls", *scope).json["memories"]
+    }
+    assert set(held) == {"age_days", "total"}
+    proposed = {each["proposal_id"] for each in _record(desk, result)["memory_proposals"]}
+    assert {each["proposal_id"] for each in held.values()} <= proposed
+
+
 def test_a_dry_run_writes_nothing(desk: Project) -> None:
     result = _invoke(desk, "needs-finance", "--dry-run").assert_ok()
     assert [step["uses"] for step in result.json["plan"]["steps"]][-1] == "payments.refund"

@@ -80,7 +80,8 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     raise_together(problems)
     options["trace_id"] = options["trace_id"] or given.trace_id or None
     options["tags"] = {**given.tags, **options["tags"]}
-    return GivenInvocation(given, RunRequest(skill_id="", inputs={}, frame={}, policy=policy, **options))
+    run = RunRequest(skill_id="", inputs={}, frame={}, policy=policy, **options)
+    return GivenInvocation(given, run, not flags.no_memory)
 
 
 def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:

@@ -333,3 +333,10 @@ def test_at_most_four_lanes_run_at_once() -> None:
     ran = invoke(given=invocation(_with_lanes(7)), max_workers=32)
     assert len(ran.runner.called()) == 7
     assert ran.runner.most_at_once <= 4
+
+
+def test_a_fact_that_contradicts_what_is_stored_is_a_correction() -> None:
+    stored = Fetched((edge("age_days", 40), edge("total", 20)))
+    ran = invoke(ScriptedPlanner(lookup(), says("12 days.")), invocation(fetched=stored))
+    classes = {each["candidate"]["predicate"]: each["class"] for each in ran.remembered[0]["proposals"]}
+    assert classes == {"age_days": "correction", "total": "evidence_link"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.runner import ScriptedRunner, gives, member
+from fakes.runner import ScriptedRunner, gives, member, raises
 from fakes.runs import Ran, run
 from fakes.sink import payload_of
 from fakes.specs import capability, gate, skill, step
@@ -14,6 +14,7 @@ from fakes.support_desk import pack as support_pack
 from fakes.support_desk import policy as policy_of
 from fakes.support_desk import raw_pack
 
+from cogcli.core.errors import TransportError
 from cogcli.governance.approvals import Answered, Approvals, Asked
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.run_policy import Requester, RunPolicy
@@ -283,3 +284,14 @@ def test_an_obligation_that_is_not_kept_denies(obligation: str, reason: str) -> 
     ran = _ran(_with_rule(obligations=[obligation]))
     assert (ran.code, _decided(ran)[-1][2]) == ("policy.denied", reason)
     assert ran.runner.called() == []
+
+
+@pytest.mark.parametrize(("retries", "attempts"), [(None, 5), (2, 3), (0, 1)])
+def test_a_call_is_repeated_as_often_as_the_policy_leaves(retries: int | None, attempts: int) -> None:
+    runner = ScriptedRunner(
+        {"orders.lookup": raises(lambda: TransportError("call.transport", "away", left=False))}
+    )
+    runner.members["orders.lookup"] = (member("b", retries=4, base=0.0),)
+    wanted = skill(step("order", "orders.lookup", {"order_id": "inputs.x"}))
+    ran = run(wanted, runner, LOOKUP, inputs={"x": "a"}, policy=_policy(retries=retries))
+    assert (len(runner.attempts), ran.code) == (attempts, "call.transport")
