@@ -25,6 +25,7 @@ class Compilation:
 
     intent: IntentResult
     policy: PolicyResult
+    query: KnowledgeQuery
     evidence: Evidence
     surface: Surface
     memory: Recall
@@ -78,7 +79,7 @@ def _tools(found: Compilation) -> Any:
 
 def _evidence(found: Compilation) -> Any:
     given = found.given
-    query = KnowledgeQuery(
+    found.query = KnowledgeQuery(
         found.intent.slots,
         given.pack.knowledge,
         given.run.tenant_id,
@@ -86,7 +87,7 @@ def _evidence(found: Compilation) -> Any:
         given.run.now,
         given.run.run_id,
     )
-    found.evidence = retrieve(given.edges, query, given.pack.decisions.required_evidence(found.intent.intent))
+    found.evidence = retrieve(given.edges, found.query, given.pack.decisions.required_evidence(found.intent.intent))
     found.surface = surface_tools(given, found.intent, found.evidence.facts)
     return {
         "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],

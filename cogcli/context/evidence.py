@@ -51,11 +51,7 @@ class KnowledgeQuery(NamedTuple):
 
 def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[str]) -> Evidence:
     """The evidence about the entities of the slots. Edges come in the order in which they were written."""
-    visible = [
-        edge
-        for edge in edges
-        if edge.tenant_id == query.tenant_id and _CLASS[edge.data_class] <= _CLASS[query.max_class]
-    ]
+    visible = [edge for edge in edges if not hidden_by(edge, query)]
     by_subject: dict[str, list[Edge]] = defaultdict(list)
     for edge in visible:
         by_subject[edge.subject].append(edge)
@@ -77,6 +73,13 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
 
 
+def hidden_by(edge: Edge, query: KnowledgeQuery) -> str:
+    """Why a reader may not see an edge: tenant or class; empty if it may."""
+    if edge.tenant_id != query.tenant_id:
+        return "tenant"
+    return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
+
+
 def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[FoundEdge]:
     """Usable edges breadth first from the entities of the slots; a slot's own edges are one hop away."""
     seen = set(query.slots.values())
@@ -85,7 +88,7 @@ def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterat
         following: list[str] = []
         for entity in frontier:
             for edge in by_subject.get(entity, ()):
-                if _fault(edge, query):
+                if fault_of(edge, query):
                     continue
                 yield FoundEdge(edge, hops)
                 if edge.object and edge.object not in seen:
@@ -112,7 +115,7 @@ def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], l
     return found[:most], left_out
 
 
-def _fault(edge: Edge, query: KnowledgeQuery) -> str:
+def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
     """Why an edge is no evidence now: expired, low_trust or stale; empty if it is."""
     now = seconds_of(query.now)
     if edge.valid_until and seconds_of(edge.valid_until) <= now:
@@ -149,7 +152,7 @@ class _Standings:
         edges = [edge for edge in self._by_subject.get(entity, ()) if edge.predicate == predicate]
         if not edges:
             return "missing", []
-        faults = [_fault(edge, self._query) for edge in edges]
+        faults = [fault_of(edge, self._query) for edge in edges]
         usable = [edge for edge, fault in zip(edges, faults, strict=True) if not fault]
         if not usable:
             worst = next(reason for reason in _FAULTS if reason in faults)

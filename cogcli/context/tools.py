@@ -17,6 +17,8 @@ from cogcli.governance.verdict import Verdict, approval_mode, is_above
 from cogcli.specs.capability import Capability
 from cogcli.specs.pack import PackTool
 
+NOT_USABLE = "not_usable"
+"""The reason for a capability that no binding can be chosen for."""
 _MISSING = "evidence_missing:"
 
 
@@ -68,7 +70,7 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Mapping[str,
     for id in listed[intent.intent].capabilities if intent.intent else ():
         verdict = _verdict(given, intent, id, facts)
         if id not in given.capabilities:
-            redactions.append(Redaction(id, "permission", "not_usable"))
+            redactions.append(Redaction(id, "permission", NOT_USABLE))
         elif verdict.allows:
             tools.append(SurfacedTool(id, verdict.approval_mode, verdict.gate))
         elif verdict.reason.startswith(_MISSING):
