@@ -69,6 +69,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "policy diff": ("policy:diff", "two packs: which rules differ, which recorded decisions change"),
     "context compile": ("context:compile", "what a model would be given for a request; nothing is called"),
+    "context explain": ("context:explain", "why each thing that a turn knew of was in its context, or not"),
+    "context diff": ("context:diff", "what went into a context and out of it from one turn to another"),
     "knowledge import": ("knowledge:import_file", "append statements with their evidence, all or none"),
     "knowledge query": ("knowledge:query", "what is known around an entity"),
     "knowledge snapshot": ("knowledge:snapshot", "the name of what the graph holds now"),

@@ -87,7 +87,9 @@ def _evidence(found: Compilation) -> Any:
         given.run.now,
         given.run.run_id,
     )
-    found.evidence = retrieve(given.edges, found.query, given.pack.decisions.required_evidence(found.intent.intent))
+    found.evidence = retrieve(
+        given.edges, found.query, given.pack.decisions.required_evidence(found.intent.intent)
+    )
     found.surface = surface_tools(given, found.intent, found.evidence.facts)
     return {
         "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],

@@ -70,7 +70,9 @@ class ContextDiff(NamedTuple):
 def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
     """What is different from one context to another: first what the first one knew of, in its order."""
     one, other = _by_identity(before), _by_identity(after)
-    pairs = ((one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key])) for key in one | other)
+    pairs = (
+        (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key])) for key in one | other
+    )
     changes = (_change(*pair) for pair in pairs)
     return ContextDiff(tuple(each for each in changes if each), tuple(_of_ledger(before, after)))
 
@@ -123,7 +125,8 @@ def _change(before: _Side, after: _Side) -> BlockChange | None:
         lacking = before.placed if before.is_out else after.placed
         word, stage, reason = "in" if before.is_out else "out", lacking.stage, lacking.reason
     elif CUT in (before.placed.status, after.placed.status):
-        word, stage, reason = "shorter" if tokens[0] > tokens[1] else "longer", "assembly", "cut"
+        word = "shorter" if (after.tokens or 0) < (before.tokens or 0) else "longer"
+        stage, reason = "assembly", "cut"
     else:
         word, stage, reason = "changed", *_why_changed(before.placed, after.placed)
     return BlockChange(word, after.placed.kind, after.placed.name, stage, reason, tokens)

@@ -60,7 +60,9 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
 
 def words_of(known: Iterable[Placement]) -> list[str]:
     """All words that name one of these."""
-    return list(dict.fromkeys(word for each in known for word in (each.name, each.block_id, *each.names) if word))
+    return list(
+        dict.fromkeys(word for each in known for word in (each.name, each.block_id, *each.names) if word)
+    )
 
 
 class _Fates:
@@ -114,7 +116,9 @@ def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     pack, usable = found.given.pack, found.given.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     permitted = [id for allowed in pack.policy.permissions.values() for id in allowed]
-    known = dict.fromkeys((*listed, *permitted, *pack.tooling.capabilities, *(each.id for each in usable.values())))
+    known = dict.fromkeys(
+        (*listed, *permitted, *pack.tooling.capabilities, *(each.id for each in usable.values()))
+    )
     return {id: tuple(n for n, each in usable.items() if each.id == id and n != id) for id in known}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from support.memory_seed import payload, propose
 
 GOLDENS = Path(__file__).parent / "goldens"
+DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
 FAKES = {"COGCLI_FAKE_CLOCK": "1795000000", "COGCLI_FAKE_IDS": "7"}
 
@@ -84,6 +86,15 @@ WITH_MEMORY = {
     "memory-unknown": ((), ("memory", "reject", "mp_0000000000000000")),
 }
 CASES |= WITH_MEMORY
+REFUND = ("agent", "invoke", "requests/needs-finance.json", "--trace-id", "trace-001")
+WHERE = ("agent", "invoke", "requests/allowed.json", "--trace-id", "trace-002")
+WITH_DESK = {
+    "context-explain": ((REFUND,), ("context", "explain", "@last")),
+    "context-why": ((REFUND,), ("context", "explain", "@last", "--why", "payments.refund")),
+    "context-unknown": ((REFUND,), ("context", "explain", "@last", "--why", "order.agedays")),
+    "context-diff": ((WHERE, REFUND), ("context", "diff", "@last~1", "@last")),
+}
+CASES |= WITH_DESK
 WITH_DEFECT = ("validate", "validate-concise", "validate-github")
 ROWS = (
     "help",
@@ -98,6 +109,7 @@ ROWS = (
     "ls.",
     "skills-ls",
     "memory-proposals",
+    "context-",
 )
 """Screens made of rows: these never exceed the width."""
 
@@ -108,6 +120,8 @@ def test_screen_is_as_agreed(demo: Any, name: str, mode: str) -> None:
     before, command = CASES[name]
     if name in WITH_DEFECT:
         seed_defects(demo)
+    if name in WITH_DESK:
+        shutil.copytree(DESK, demo.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     if name in WITH_MEMORY:
         propose(demo.root, payload("email"), payload("phone"))
         propose(demo.root, payload("letter", **{"class": "correction"}), tenant="acme", consent=())

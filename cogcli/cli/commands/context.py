@@ -1,4 +1,4 @@
-"""`context compile`: what a model would be given for a request (docs/reference/pack.md#compiler)."""
+"""`context compile|explain|diff`: what a model is given for a request, and why (docs/reference/pack.md#compiler)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Annotated
 
 from cogcli.app.compile_context import compile_request, request_from
 from cogcli.app.packs import find_pack
+from cogcli.app.recorded_contexts import turn_context
 from cogcli.cli.context import CommandContext
+from cogcli.cli.context_view import answer_lines, difference_lines, explained_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
-from cogcli.cli.options import argument, command, text
+from cogcli.cli.options import OUTPUT, Episode, argument, command, integer, switch, text
+from cogcli.context.difference import difference
 from cogcli.core.errors import NO, OK, VETOED, UsageError
 from cogcli.core.terminal_text import visible
 
@@ -50,3 +53,58 @@ def compile(
         context.note("context.overpacked: policy or tools find no room")
         return NO
     return OK
+
+
+@command(
+    examples=(
+        ("cogcli context explain @last", "what was in the context, what was not, and why"),
+        ("cogcli context explain @last --why payments.refund", "why is a capability on the surface, or not?"),
+        ("cogcli context explain @last --turn 1 --json | jq .context.placements", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def explain(
+    context: CommandContext,
+    episode: Episode,
+    *,
+    turn: Annotated[
+        int | None, integer("--turn", "the context of this turn", least=1, most=10**6, default="the last")
+    ] = None,
+    why: Annotated[
+        str | None,
+        text("--why", "NAME", "only this capability, slot.fact, entity, evidence, memory or block"),
+    ] = None,
+) -> int:
+    """Explain the context of a turn from its episode alone: each thing that the turn knew of is in, cut or out, by a
+    stage and for a reason."""
+    found = turn_context(context.settings, episode, turn)
+    explained = found.explained(why)
+    context.own["context"] = explained
+    width = context.screen.out.width
+    context.answer(answer_lines(explained, width) if why else explained_lines(explained, width=width))
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli context diff @last~1 @last", "the last turns of two episodes"),
+        ("cogcli context diff '@last#1' '@last#2'", "two turns of one"),
+        ("cogcli context diff @last~1 @last --exit-code --json", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def diff(
+    context: CommandContext,
+    first: Annotated[str, argument("EP[#TURN]", "episodes")],
+    second: Annotated[str, argument("EP[#TURN]", "episodes")],
+    *,
+    exit_code: Annotated[bool, switch("--exit-code", help="1 if they differ", panel=OUTPUT)] = False,
+) -> int:
+    """Compare the contexts of two turns: blocks in, out and cut, each with the reason, and what of their origin
+    differs."""
+    sides = turn_context(context.settings, first), turn_context(context.settings, second)
+    found = difference(sides[0].context, sides[1].context)
+    names = f"{sides[0].episode_id}#{sides[0].turn}", f"{sides[1].episode_id}#{sides[1].turn}"
+    context.own["diff"] = {"contexts": list(names), **found.to_payload()}
+    context.answer(difference_lines(found, names, width=context.screen.out.width))
+    return NO if exit_code and not found.same else OK

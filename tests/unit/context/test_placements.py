@@ -37,7 +37,14 @@ def _pack(section: str, **members: Any) -> Any:
 
 MODE = RunContext("run_1", "trace_1", "acme", "read_only", "support_agent", now=NOW)
 ONE_ROLE = [{"role": "support_agent", "allow": ["orders.lookup"]}]
-STAFF = {"rule_id": "staff", "mode": "enforce", "if": {"!=": [{"var": "user.role"}, "staff"]}, "then": {"verdict": "deny"}, "tests": [], "applies_to": {}}  # fmt: skip
+STAFF = {
+    "rule_id": "staff",
+    "mode": "enforce",
+    "applies_to": {},
+    "if": {"!=": [{"var": "user.role"}, "staff"]},
+    "then": {"verdict": "deny"},
+    "tests": [],
+}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +163,11 @@ def test_a_text_is_in_cut_or_out_of_room() -> None:
     (whole,) = _placed("business:returns", pack=of)
     assert "of_tokens" not in whole.details
     room = {"tokens.context": 6000, "buckets.business": 9}
-    assert _why("business:returns", pack=of, limits={**room, "tokens.context": 110}) == ("out", "assembly", "no_room")
+    assert _why("business:returns", pack=of, limits={**room, "tokens.context": 110}) == (
+        "out",
+        "assembly",
+        "no_room",
+    )
     assert _why("session:0000", session=("hello",)) == ("in", "assembly", "said")
     assert _why("policy:never:00") == ("in", "assembly", "of_pack")
 
@@ -174,7 +185,8 @@ def test_a_cut_text_tells_both_sizes() -> None:
 def test_the_words_that_name_something_are_each_there_once() -> None:
     found = compile_context(compile_input())
     words = words_of(placements(found.compilation))
-    assert len(words) == len(set(words)) and "" not in words
+    assert len(words) == len(set(words))
+    assert "" not in words
     assert {"payments.refund", "order.age_days", "order:ord_881", "tool:policy.eval"} <= set(words)
 
 

@@ -1,0 +1,49 @@
+"""The log of an agent's run, read whole, with the specs that it pinned (docs/reference/agent-run.md#decision)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cogcli.core.errors import UsageError
+from cogcli.core.jsonvalue import object_of
+from cogcli.episode.layout import EVENTS
+from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.refusals import unreadable
+from cogcli.events.envelope import Event
+from cogcli.events.payloads import problem_of
+from cogcli.runs.replay import read_pinned_catalog
+from cogcli.specs.catalog import Catalog
+
+
+class AgentLog(NamedTuple):
+    """The log of an agent's run, and the specs that it pinned."""
+
+    directory: Path
+    events: list[Event]
+    catalog: Catalog
+
+    @property
+    def started(self) -> Event:
+        """The first event."""
+        return self.events[0]
+
+
+def read_agent_log(directory: Path) -> AgentLog:
+    """The log of an agent's run. Raises UsageError for an episode that no agent ran; EnvironmentRefusal
+    `episode.unreadable` for one that is damaged or lacks its specs."""
+    events = list(iterate_events(directory, whole=True))
+    payload = object_of(events[0].payload)
+    if not payload.get("agent") or events[0].seq is None:
+        skill = object_of(payload.get("skill")).get("id")
+        raise UsageError(
+            "usage.value",
+            f"`{directory.name}` is no run of an agent: it has no context and no decision",
+            expected="an episode of `agent invoke`",
+            found=f"a run of `{skill}`" if isinstance(skill, str) else "another tool's episode",
+            next=(f"cogcli trace {directory.name}", "cogcli ls"),
+        )
+    if problem := problem_of("run.started", payload):
+        why = f"does not say what was asked as a log of ours does: {problem}"
+        raise unreadable(directory, why, file=EVENTS, line=1)
+    return AgentLog(directory, events, read_pinned_catalog(events[0], directory))

@@ -1,0 +1,114 @@
+"""The context of a turn, and the difference of two, as lines (docs/reference/pack.md#placements)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from cogcli.cli.listing import plain
+from cogcli.context.difference import ContextDiff
+from cogcli.context.placements import CUT, IN, OUT
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import StyledLine, fit
+
+_STYLES: Final = {OUT: "red", CUT: "yellow"}
+_SHOWN_HASH: Final = 12
+_OWN: Final = (
+    "kind",
+    "name",
+    "status",
+    "stage",
+    "reason",
+    "block_id",
+    "tokens",
+    "of_tokens",
+    "priority",
+    "hops",
+)
+"""Members of a placement that its line says otherwise, or not at all."""
+
+
+def explained_lines(found: dict[str, Any], *, width: int | None) -> list[StyledLine]:
+    """Where the context comes from, its stages with what each put out, then each thing with its reason."""
+    head = (
+        f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
+    )
+    lines: list[StyledLine] = [[(fit(visible(head), width), "bold")]]
+    rows = [
+        ("context", found["context_hash"]),
+        ("pack", found["pack_ref"]),
+        ("snapshot", found["snapshot_ref"]),
+    ]
+    rows += [("refused", found["refused"])] if found["refused"] else []
+    lines += [_row(name, text, width) for name, text in rows]
+    lines += [[("stages", "bold")], *_stages(found, width)]
+    for status, title in ((IN, "in"), (CUT, "cut short"), (OUT, "out")):
+        placed = [each for each in found["placements"] if each["status"] == status]
+        if placed:
+            lines.append([(title, "bold")])
+            lines += [line for each in placed for line in placement_lines(each, width)]
+    return lines
+
+
+def _stages(found: dict[str, Any], width: int | None) -> list[StyledLine]:
+    out = Counter(each["stage"] for each in found["placements"] if each["status"] == OUT)
+    cut = Counter(each["stage"] for each in found["placements"] if each["status"] == CUT)
+    lines = []
+    for name, digest in found["stage_hashes"].items():
+        said = [f"{out[name]} out"] if out[name] else []
+        said += [f"{cut[name]} cut"] if cut[name] else []
+        lines.append(_row(name, "  ".join([_short(digest), *said]), width))
+    report = found["budget_report"]
+    used, most = sum(report["used"].values()), sum(report["allocations"].values())
+    return [*lines, _row("tokens", f"{used} of {most} allotted", width)]
+
+
+def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLine]:
+    """What a thing is, where it ended, by which stage and for which reason; and what else is known of it."""
+    size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
+    size += f" of {placed['of_tokens']}" if "of_tokens" in placed else ""
+    decided = "" if placed["status"] == IN else f"{placed['stage']}: "
+    words = [f"{placed['kind']:<10}", placed["name"], f"{decided}{placed['reason']}", size]
+    text = visible("  ".join(word for word in words if word))
+    lines: list[StyledLine] = [[("  ", ""), (fit(text, width, 2), _STYLES.get(placed["status"], ""))]]
+    more = {name: value for name, value in placed.items() if name not in _OWN and value not in ("", [], None)}
+    if more:
+        lines.append([("    ", ""), (fit(visible(plain(more)), width, 4), "dim")])
+    return lines
+
+
+def answer_lines(found: dict[str, Any], width: int | None) -> list[StyledLine]:
+    """What a word names: in, cut or out, and why."""
+    lines: list[StyledLine] = []
+    for placed in found["placements"]:
+        first, *rest = placement_lines(placed, width)
+        status = placed["status"]
+        lines += [[(f"{status:<4}", _STYLES.get(status, "green")), *first[1:]], *rest]
+    return lines
+
+
+def difference_lines(found: ContextDiff, sides: tuple[str, str], *, width: int | None) -> list[StyledLine]:
+    """A line for each block that differs, with the reason, then the members of the ledger that do."""
+    lines: list[StyledLine] = [[(fit(visible("  ".join(sides)), width), "bold")]]
+    for each in found.blocks:
+        was, now = ("" if size is None else f"{size}" for size in each.tokens)
+        sizes = f"{was} to {now} tokens" if was and now else f"{was or now} tokens"
+        words = [f"{each.change:<8}", f"{each.kind:<10}", each.name, f"{each.stage}: {each.reason}", sizes]
+        lines.append([("  ", ""), (fit(visible("  ".join(words)), width, 2), "")])
+    for change in found.ledger:
+        text = f"{change.member:<24}  {_short(change.before)}  {_short(change.after)}"
+        lines.append([("  ", ""), (fit(visible(text), width, 2), "dim")])
+    if found.same:
+        return [*lines, [("  nothing differs", "dim")]]
+    return [*lines, [(f"  {count_of(len(found.blocks), 'block differs', 'blocks differ')}", "dim")]]
+
+
+def _short(value: str) -> str:
+    """A hash in its first characters; a reference with the hash behind it so, too."""
+    before, mark, digest = value.partition("sha256:")
+    return f"{before}{digest[:_SHOWN_HASH]}" if mark else value
+
+
+def _row(name: str, text: str, width: int | None) -> StyledLine:
+    return [(f"  {name:<10} ", "dim"), (fit(visible(text), width, 13), "")]
