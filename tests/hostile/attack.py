@@ -7,6 +7,7 @@ has a code with a page; nothing written but episodes and the user's cache.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -96,16 +97,18 @@ def _codes() -> frozenset[str | None]:
 
 def _tree(project: Any) -> dict[Path, tuple[int, int]]:
     """Everything around a project but its episodes, the user's cache and the pins of tools."""
-    around = project.root.parent
     state = project.home / ".local"
-    own = (project.root / ".cogcli", project.home / ".cache", state / "state" / "cogcli" / "pins")
-    kept = {folder for folder in own[2].parents if state in (folder, *folder.parents)}
+    pins = state / "state" / "cogcli" / "pins"
+    kept = {str(folder) for folder in pins.parents if state in (folder, *folder.parents)}
+    own = {str(folder) for folder in (project.root / ".cogcli", project.home / ".cache", pins)}
     found = {}
-    for path in around.rglob("*"):
-        if path in kept or any(path == folder or folder in path.parents for folder in own):
-            continue
-        status = path.lstat()
-        found[path] = (0 if path.is_dir() else status.st_size, 0 if path.is_dir() else status.st_mtime_ns)
+    for folder, below, names in os.walk(project.root.parent):
+        places = {os.path.join(folder, name) for name in (*below, *names)} - own
+        below[:] = [name for name in below if os.path.join(folder, name) not in own]
+        for place in places - kept:
+            status = os.lstat(place)
+            is_folder = os.path.isdir(place)
+            found[Path(place)] = (0 if is_folder else status.st_size, 0 if is_folder else status.st_mtime_ns)
     return found
 
 
