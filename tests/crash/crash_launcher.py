@@ -165,14 +165,29 @@ def serve() -> int:
     return 0
 
 
+ROOMS = ("bindings", "core", "engine", "governance", "mapping", "runs", "specs", "state", "yaml")
+COMMANDS = ("run", "resume", "replay", "rerun")
+PROTOCOLS = ("pythoncall", "openapi")
+
+
 def _import_all() -> None:
-    """Every module that a command may need, so that children need not. The clients of other protocols stay out."""
+    """The modules that a run needs, so that children need not; each library more would make each fork dearer. What the
+    runs of a test need besides is named by `CRASH_IMPORTS`."""
     import cogcli
 
-    for found in pkgutil.walk_packages(cogcli.__path__, "cogcli."):
-        if ".invokers." not in found.name and ".official" not in found.name:
-            importlib.import_module(found.name)
-    importlib.import_module("cogcli.protocols.pythoncall.invoker")
+    names = [f"cogcli.cli.commands.{name}" for name in COMMANDS]
+    names += [f"cogcli.protocols.{name}.{part}" for name in PROTOCOLS for part in ("invoker", "checks")]
+    rooms = tuple(f"cogcli.{room}." for room in ROOMS)
+    names += [
+        each.name for each in pkgutil.walk_packages(cogcli.__path__, "cogcli.") if each.name.startswith(rooms)
+    ]
+    names += ["cogcli.cli.main", "cogcli.cli.typer_app", "cogcli.app.settings.trust"]
+    names += ["cogcli.protocols.service_contract", "sqlite3"]
+    for name in names:
+        importlib.import_module(name)
+    assert not {"mcp", "pydantic"} & sys.modules.keys(), "no run needs them"
+    for name in os.environ.get("CRASH_IMPORTS", "").split():
+        importlib.import_module(name)
 
 
 def _be(request: dict[str, Any]) -> int:

@@ -19,10 +19,10 @@ SECONDS = 120
 class Zygote:
     """One serving process. It runs one command at a time, of the installed package or of one in a directory."""
 
-    def __init__(self, package: Path | None) -> None:
+    def __init__(self, package: Path | None, imports: tuple[str, ...]) -> None:
         words = [sys.executable, str(LAUNCHER), "--serve"]
         own = {"CRASH_PACKAGE": str(package)} if package else {"PYTHONDONTWRITEBYTECODE": "1"}
-        environment = {**os.environ, **own}
+        environment = {**os.environ, **own, "CRASH_IMPORTS": " ".join(imports)}
         self._process = subprocess.Popen(
             words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -59,10 +59,11 @@ def _end(child: int) -> None:
 
 
 class Zygotes:
-    """As many of one package as are asked for at once."""
+    """As many of one package as are asked for at once. `imports`: modules that its commands need besides."""
 
-    def __init__(self, package: Path | None = None) -> None:
+    def __init__(self, package: Path | None = None, imports: tuple[str, ...] = ()) -> None:
         self._package = package
+        self._imports = imports
         self._idle: queue.SimpleQueue[Zygote] = queue.SimpleQueue()
         self._all: list[Zygote] = []
 
@@ -71,7 +72,7 @@ class Zygotes:
         try:
             zygote = self._idle.get_nowait()
         except queue.Empty:
-            zygote = Zygote(self._package)
+            zygote = Zygote(self._package, self._imports)
             self._all.append(zygote)
         code = zygote.run(arguments, cwd, env, out, err)
         self._idle.put(zygote)

@@ -17,11 +17,22 @@ import pytest
 from crash_flows import COGCLI, Done, Flow, Sandbox
 from crash_service import Service
 from crash_verdicts import LONG, Tell
+from crash_zygote import Zygotes
 from support.waiting import wait_until
 
 PROBED = Path(__file__).resolve().parent / "probed"
 FLOW = Flow("protocols", 0)
 EFFECTS = ["a", "b", "c", "d"]
+IMPORTS = (
+    "mcp.client.stdio",
+    "cogcli.protocols.mcp.invoker",
+    "cogcli.protocols.mcp.session",
+    "cogcli.protocols.mcp.stdio",
+    "cogcli.protocols.mcp.checks",
+    "cogcli.protocols.openrpc.invoker",
+    "cogcli.cli.commands.verify",
+)
+"""What each command here would import itself, else."""
 
 
 class Bench:
@@ -30,6 +41,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._points: dict[Path, range] = {}
+        self.zygotes = Zygotes(imports=IMPORTS)
         self.service = Service()
         self.probed = self.service.registry(PROBED, root / "probed")
         self.mute = self.service.registry(PROBED, root / "mute")
@@ -39,7 +51,8 @@ class Bench:
 
     def sandbox(self, name: str, registry: Path) -> Sandbox:
         """A fresh one."""
-        sandbox = Sandbox(self.root / f"{registry.name}-{name}", registry, self.service)
+        place = self.root / f"{registry.name}-{name}"
+        sandbox = Sandbox(place, registry, self.service, self.zygotes)
         sandbox.environment["HOME"] = str(self.root / "home")
         return sandbox
 
@@ -59,6 +72,7 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     made = Bench(tmp_path_factory.mktemp("probed"))
     yield made
+    made.zygotes.close()
     made.service.close()
 
 

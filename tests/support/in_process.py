@@ -33,7 +33,7 @@ from typing import Any, Final, NoReturn
 
 import cogcli
 
-_ENDING_SECONDS: Final = 5.0
+_ENDING_SECONDS: Final = 20.0
 """How long daemon threads may take to end after the command has: they were told to, and a machine may be busy."""
 _OF_THE_START: Final = ("PYTHON", "LD_", "LC_ALL", "LC_CTYPE", "MALLOC_")
 _HARMLESS: Final = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
