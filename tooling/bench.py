@@ -674,7 +674,7 @@ def write_events(count: int) -> None:
 
 
 def context(folder: Path) -> Iterator[Figure]:
-    """CPU time of compiling a context, and what a pack adds to each step of a run, of pairs run in turn."""
+    """CPU time of compiling a context, of a turn, and of what a pack adds to each step, of pairs run in turn."""
     from cogcli.context.compiler import compile_context
 
     given = large_input()
@@ -682,6 +682,8 @@ def context(folder: Path) -> Iterator[Figure]:
     took = statistics.median(cpu_seconds(lambda: compile_context(given)) for _ in range(11))
     yield Figure("compile, 10,000 edges and 1,000 memories", took * 1e3, "ms", 100)
     names = iter(range(1_000_000))
+    turns = [turn_ms(folder / f"turn-{next(names)}") for _ in range(22)]
+    yield Figure("a turn without calls", statistics.median(turns[1:]), "ms", 5)
     for count, goal in ((0, None), (100, 60.0), (10_000, 80.0)):
         pack = bench_pack(count)
         policy = cpu_seconds(lambda pack=pack: policy_for(pack))  # type: ignore[misc]
@@ -695,6 +697,59 @@ def context(folder: Path) -> Iterator[Figure]:
             f"{with_pack:.1f} beside {without:.1f} us, {ratio:.2f} x; its policy, once: {policy * 1e3:.1f} ms"
         )
         yield Figure(f"a pack of {count:,} rules, added to a step", with_pack - without, "us", goal, note)
+
+
+def turn_ms(runs: Path) -> float:
+    """Milliseconds of CPU time of one turn of the template planner that makes no call: it asks for the order."""
+    from cogcli.cognition.invocation import Invocation, intent_of
+    from cogcli.cognition.loop import agent_run
+    from cogcli.context.inputs import AgentRequest, User
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.engine.run import Request, execute
+    from cogcli.episode.store import Store
+    from cogcli.governance.budgets import DEFAULTS, Budgets, merge_limits
+    from cogcli.governance.run_policy import Requester, RunPolicy
+    from cogcli.runs.policy_request import PolicyRequest
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
+
+    given = large_input()
+    pack, known = given.pack, given.capabilities
+    asked = AgentRequest("Refund my order", user=User("cust_7"))
+    intent = intent_of(pack, asked, known)
+    limits = merge_limits(DEFAULTS, pack.defaults.budget)
+    policy = RunPolicy(pack, given.policy, Budgets({"turns": 6}), Requester(intent.intent, "cust_7"),
+                       safety_mode="destructive")  # fmt: skip
+    made = agent_run(
+        Invocation(pack, asked, PolicyRequest(pack.ref), known, intent, limits, "destructive", policy)
+    )
+    skills = with_pack_skills(Catalog(capabilities=dict(known)), pack).skills
+    clock, ids = SystemClock(), SystemIds()
+    journal = Store(str(runs)).create(
+        f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=clock, ids=ids, redactor=Redactor(()), durability="process"
+    )  # fmt: skip
+    engine = Engine(sink=journal, runner=NoCalls(), clock=clock, ids=ids, options=RunOptions(), capabilities=known,
+                    skills=skills, policy=policy)  # fmt: skip
+    request = Request(made.task, {}, {}, 0, {}, made.pins, agent=made.payload)
+    plan = engine.plan_of(agent_skill_id(pack))
+    run_id = ids.run_id()
+    took = cpu_seconds(lambda: execute(engine, plan, request, run_id, made.program))
+    journal.close()
+    return took * 1e3
+
+
+class NoCalls:
+    """A runner of a run that calls nothing."""
+
+    def chain(self, capability_id: str) -> Any:
+        raise AssertionError("no call is made")
+
+    attempt = chain
+
+    def close(self, grace: float) -> None:
+        return
 
 
 def cpu_seconds(run: Callable[[], Any]) -> float:
