@@ -160,10 +160,11 @@ def _solved(
     side: Any, path: str, data: dict[str, Any], value: Any, threshold: Any, operator: str
 ) -> tuple[str, Any] | None:
     """The comparison of a path alone that a side, which may compute with it, stands for; None where that is none."""
-    if path_of(side) == path:
+    alone, numbers = path_of(side) == path, _is_number(value) and _is_number(threshold)
+    if not numbers:
+        return (operator, threshold) if alone and operator not in MIRRORED else None
+    if alone:
         return operator, threshold
-    if not _is_number(value) or not _is_number(threshold):
-        return None
     here, one, two = (_value_of(side, with_value(data, path, value + step)) for step in (0, 1, 2))
     if (
         not (_is_number(here) and _is_number(one) and _is_number(two))

@@ -53,6 +53,8 @@ def test_a_version_is_promoted_and_its_bare_id_works_wherever_a_pack_is_named(de
     run = ("run", "support.refund", "-p", "order_id=ord_881", "--pack", ID, "--intent", "support.refund")
     desk.run(*run, "--user", "cust_7", "--json").assert_exit(5)
     log = next(desk.root.rglob("events.jsonl"))
+    desk.run("agent", "invoke", "requests/needs-finance.json", "--pack", ID).assert_exit(5)
+    desk.run("memory", "recall", "refund", "--user", "cust_7", "--pack", ID).assert_ok()
     started = json.loads(log.read_text().splitlines()[0])["payload"]
     assert (started["policy"]["pack"], started["pins"]["policy"]) == (reference, reference)
 

@@ -51,6 +51,14 @@ def _words(log: Path) -> list[tuple[str, str | None]]:
     ]
 
 
+def _cut(log: Path, lines: list[bytes]) -> None:
+    """Leave only these lines of an episode, as a kill would have."""
+    for file in log.parent.iterdir():
+        if file.name in ("summary.json", "manifest.json", "state.json", "learn.jsonl"):
+            file.unlink()
+    log.write_bytes(b"".join(lines))
+
+
 def _paused(desk: Project) -> Path:
     desk.run("run", "support.refund", "-p", "order_id=ord_881", *UNDER).assert_exit(5)
     return _log(desk)
@@ -78,12 +86,55 @@ def test_a_log_cut_anywhere_after_its_answer_ends_the_same(desk: Project) -> Non
     ends = kinds.index("step.started", paused)
     refunds = desk.root / "refunds.jsonl"
     for cut in range(kinds.index("approval.granted") + 1, ends + 1):
-        for file in log.parent.iterdir():
-            if file.name in ("summary.json", "manifest.json", "state.json", "learn.jsonl"):
-                file.unlink()
-        log.write_bytes(b"".join(lines[:cut]))
+        _cut(log, lines[:cut])
         refunds.unlink(missing_ok=True)
         desk.run("resume", "@last", "--json").assert_ok()
         assert _words(log) == ORDER, f"cut after {kinds[cut - 1]}"
         desk.run("replay", "@last").assert_ok()
         desk.run("verify", "@last").assert_ok()
+
+
+RUSH = """
+id: support.rush
+version: "1.0.0"
+name: Rush
+description: Pays back while the order is looked up.
+inputs: {order_id: {type: string, required: true}}
+outputs: {}
+steps:
+  - {id: refund, uses: payments.refund, input: {order_id: inputs.order_id, amount: 240}}
+  - {id: order, uses: orders.lookup, depends_on: [], input: {order_id: inputs.order_id}}
+"""
+LATER = """    - rule_id: too_old
+      mode: enforce
+      applies_to: {capabilities: [payments.refund]}
+      if: {and: [{"!": [{missing: [order.age_days]}]}, {">": [{var: order.age_days}, 30]}]}
+      then: {verdict: deny}
+      tests: [{data: {order: {age_days: 31}}, expect: match}, {data: {order: {}}, expect: no_match}]
+"""
+
+
+def test_what_became_known_while_a_person_thought_counts(desk: Project) -> None:
+    """The call waits beside one that goes on, and what that one gives denies it, on every way through the log."""
+    desk.write("skills/local/support/rush/skill.yaml", RUSH)
+    file = desk.root / "packs/support-desk/4.0.0.yaml"
+    text = file.read_text()
+    first, last = text.index("    - rule_id: refund_window"), text.index("    - rule_id: refund_limit")
+    text = text[:first] + LATER + text[last:]
+    text = text.replace("required_evidence: [order.age_days, order.total]", "required_evidence: []")
+    file.write_text(text)
+    desk.run("run", "support.rush", "-p", "order_id=ord_100", *UNDER).assert_exit(5)
+    log = _log(desk)
+    desk.run("resume", "@last", *ANSWER).assert_exit(4)
+    expected = [*ORDER[:3], ("policy.decided", "deny"), ("step.vetoed", None)]
+    assert _words(log) == expected
+    desk.run("replay", "@last").assert_ok()
+    name = "packs/support-desk/4.0.0.yaml"
+    desk.run("policy", "diff", name, name, "--over", "@last").assert_ok()
+    lines = log.read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["event_type"] for line in lines]
+    for cut in range(kinds.index("approval.granted") + 1, kinds.index("step.vetoed") + 1):
+        _cut(log, lines[:cut])
+        desk.run("resume", "@last").assert_exit(4)
+        assert _words(log) == expected, f"cut after {kinds[cut - 1]}"
+        desk.run("replay", "@last").assert_ok()

@@ -39,7 +39,7 @@ class RecallFlags(ScopeFlags):
         SAFETY,
     )
     pack: str | None = text(
-        "--pack", "ID@VERSION|FILE", "its tenant, classification, lifetimes and number", completes="packs"
+        "--pack", "ID[@VERSION]|FILE", "its tenant, classification, lifetimes and number", completes="packs"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cogcli.governance.comparisons import comparisons_of, explain_verdict
 from cogcli.governance.policy import GovernedCall, Policy
-from cogcli.governance.run_policy import JudgedCall
+from cogcli.governance.run_policy import JudgedCall, with_value
 from cogcli.specs.pack import PackIntent, PolicyRule, RuleScope
 
 AMOUNT = {"var": "args.amount"}
@@ -46,6 +46,7 @@ def _explained(rules: list[PolicyRule], **data: Any) -> Any:
         ({"<": [10, AMOUNT, 99]}, 12, "`args.amount` 12 > 10", "10 or less would be allowed"),
         ({">": [AMOUNT, 200]}, 20, "`args.amount` 20 is not > 200", "more than 200 would be denied"),
         ({">": [AMOUNT, 200.5]}, 240.25, "`args.amount` 240.25 > 200.5", "200.5 or less would be allowed"),
+        ({"<=": [AMOUNT, 200.5]}, 20, "`args.amount` 20 <= 200.5", "more than 200.5 would be allowed"),
         ({">": [AMOUNT, MORE]}, 240, "`args.amount` 240 > 105", "105 or less would be allowed"),
         ({">": [{"*": [AMOUNT, 2]}, 400]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
     ],
@@ -120,3 +121,49 @@ def test_a_comparison_says_where_it_stands() -> None:
 def test_a_rule_for_other_calls_has_no_part() -> None:
     rule = _rule({">": [AMOUNT, 200]}, scope=RuleScope(capabilities=("refund",)))
     assert _explained([rule], args={"amount": 240}).decided == ()
+
+
+@pytest.mark.parametrize(
+    ("condition", "args"),
+    [
+        ({">": [AMOUNT, 200]}, {"amount": "240"}),
+        ({">": [AMOUNT, 200]}, {"amount": True}),
+        ({">": [AMOUNT, 200]}, {}),
+        ({">": [AMOUNT, {"var": "args.gone"}]}, {"amount": 240}),
+        ({">": [{"+": [AMOUNT, {"cat": ["x"]}]}, 200]}, {"amount": 240}),
+        ({">": [{"*": [AMOUNT, AMOUNT]}, 200]}, {"amount": 240}),
+        ({">": [{"*": [AMOUNT, 0]}, 200]}, {"amount": 240}),
+        ({"==": [{"cat": [{"var": "args.name"}, "x"]}, "ax"]}, {"name": "a"}),
+    ],
+)
+def test_what_has_no_number_or_no_line_is_compared_with_nothing(condition: Any, args: dict[str, Any]) -> None:
+    assert comparisons_of(_rule(condition), {"args": args}) == []
+
+
+def test_the_slope_of_a_side_turns_its_comparison() -> None:
+    (found,) = comparisons_of(_rule({">": [{"-": [100, AMOUNT]}, 40]}), {"args": {"amount": 10}})
+    assert (found.text, found.holds) == ("`args.amount` 10 < 60", True)
+
+
+def test_limits_that_an_argument_cannot_keep_are_not_compared() -> None:
+    rule = _rule(True, limits={"amount": {"min": 1, "max": 9}, "name": {"enum": ["a"]}})
+    assert [each.text for each in comparisons_of(rule, {"args": {"amount": 4, "name": "b"}})] == [
+        "`args.amount` 4 <= 9",
+        "`args.amount` 4 >= 1",
+    ]
+    assert comparisons_of(rule, {"args": {"amount": "4"}}) == []
+
+
+def test_numbers_are_shown_as_people_write_them_and_long_values_cut() -> None:
+    rule = _rule({"==": [{"var": "args.text"}, "y" * 99]})
+    (found,) = comparisons_of(rule, {"args": {"text": "x"}})
+    assert found.text.endswith("yyy…")
+    (found,) = comparisons_of(_rule({">": [AMOUNT, 2.0]}), {"args": {"amount": 2.5}})
+    assert found.text == "`args.amount` 2.5 > 2"
+
+
+def test_a_number_in_a_list_can_be_tried_too() -> None:
+    rule = _rule({">": [{"var": "args.parts.1"}, 5]})
+    explained = _explained([rule], args={"parts": [1, 7]})
+    assert explained.flips[0].text == "5 or less would be allowed"
+    assert with_value({"args": {}}, "args.a.b", 1) == {"args": {"a": {"b": 1}}}

@@ -1,0 +1,27 @@
+"""What the log holds of a decision, so that it can be made again (docs/reference/pack.md#explain)."""
+
+from __future__ import annotations
+
+from fakes.support_desk import pack
+
+from cogcli.governance.budgets import Budgets
+from cogcli.governance.policy import Policy
+from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
+
+
+def test_arguments_and_facts_are_those_of_the_moment() -> None:
+    of = pack()
+    asked = Requester("support.refund")
+    policy = RunPolicy(
+        of, Policy.of(of), Budgets({}), asked, safety_mode="network", slots={"order": "order:ord_881"}
+    )
+    before = policy.basis({"amount": 1})
+    policy.learn("orders.lookup", {"age_days": 12, "total": 3})
+    assert before == {"input": {"amount": 1}, "facts": {"order": {"id": "ord_881"}}}
+    assert policy.facts == {"order": {"id": "ord_881", "age_days": 12, "total": 3}}
+    policy.know(before["facts"])
+    assert policy.facts == before["facts"]
+
+
+def test_without_a_pack_the_log_holds_nothing_more() -> None:
+    assert LimitsPolicy(Budgets({})).basis({"amount": 1}) == {}
