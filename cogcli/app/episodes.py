@@ -82,4 +82,8 @@ def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
         "sealed": row.sealed,
         "task": row.task,
         "dir": shown(str(row.directory)),
+        "decision": row.decision,
+        "pack": row.pack,
+        "intent": row.intent,
+        "user": row.user,
     }

@@ -26,6 +26,8 @@ DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"
 SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
 """The members of a decision that `state.json` has."""
+_SETTINGS: Final = ("heartbeat_ms", "soft", "stage_latency_ms")
+"""Limits that are no budgets: nothing is spent of them."""
 _COUNTED_REPLAN: Final = "replan"
 
 
@@ -220,6 +222,24 @@ class DecisionFold:
         """What is used of each counted budget, and the active time."""
         elapsed = self._active.milliseconds or 0
         return {"turns": self._turns, "replans": self._replans, **self._used, "wall_clock_ms": elapsed}
+
+    def budgets(self, tokens: int) -> dict[str, dict[str, Any]]:
+        """Limit and use of each budget, of those that nobody counts over the run a use of null. `tokens`: of all
+        model calls."""
+        used = {"tool_calls.per_workflow": 0, "tokens.workflow": tokens, **self.used()}
+        limits = object_of(self._agent.get("limits"))
+        return {
+            key: {"limit": limit, "used": used.get(key)}
+            for key, limit in limits.items()
+            if not key.startswith(_SETTINGS)
+        }
+
+    def overview(self) -> dict[str, Any]:
+        """The decision in `summary.json`, by which lists find it."""
+        record = self.record()
+        user = object_of(record["actor"]).get("user_id")
+        pack = object_of(record["lineage"]).get("pack_ref")
+        return {**self.summary(), "intent": record["intent"], "pack_ref": pack, "user_id": user}
 
     def summary(self) -> dict[str, Any]:
         """The `x-decision` of `state.json`."""

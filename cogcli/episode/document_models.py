@@ -105,6 +105,14 @@ class DecisionSummary(seed.Part):
     record_hash: Digest
 
 
+class DecisionOverview(DecisionSummary):
+    """The decision of an agent's run as lists of episodes know it."""
+
+    intent: str
+    pack_ref: str | None
+    user_id: str | None
+
+
 class Links(seed.Part):
     """The files of the episode; summary and manifest of terminal runs only, context and decision of an agent's."""
 
@@ -264,6 +272,7 @@ class Summary(seed.Part):
     counts: Counts
     metrics: Metrics
     budgets: dict[str, Budget]
+    decision: DecisionOverview | None = None
 
 
 class Latencies(seed.Part):
@@ -286,7 +295,9 @@ class Basis(seed.Part):
 class Proposal(seed.Part):
     """A suggestion with evidence; nothing applies it by itself."""
 
-    kind: Literal["binding-fallback", "step-timeout", "second-try", "budget-spent", "output-missing"]
+    kind: Literal[
+        "binding-fallback", "step-timeout", "second-try", "budget-spent", "output-missing", "high-pressure"
+    ]
     about: str
     suggestion: str
     count: Count

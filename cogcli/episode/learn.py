@@ -16,6 +16,10 @@ from cogcli.episode.log_fold import LogFold, Use
 MAX_PROPOSALS: Final = 100
 MAX_EVIDENCE: Final = 10
 NEARLY: Final = 0.8
+HIGH: Final = 0.8
+TURNS_IN_A_ROW: Final = 3
+_SIGNALS: Final = ("_pressure", "_propensity")
+"""How the names of signals in `functional_state.captured` end."""
 
 
 def first_link(episode_id: str) -> str:
@@ -103,7 +107,31 @@ def _missing_outputs(fold: LogFold) -> Iterator[dict[str, Any]]:
         yield _proposal("output-missing", str(name), text, _ending(fold))
 
 
-_RULES: Final = (_fallbacks, _slow_steps, _second_tries, _spent_budgets, _missing_outputs)
+def _high_pressure(fold: LogFold) -> Iterator[dict[str, Any]]:
+    """A signal of an agent that stayed high over turns in a row."""
+    pressed = fold.counters.pressed
+    signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
+    for signal in signals:
+        uses = [use for row in _high_rows(signal, pressed) if len(row) >= TURNS_IN_A_ROW for use in row]
+        if uses:
+            text = f"`{signal}` was {HIGH} or more in {len(uses)} turns, three or more in a row: see what it asks for"
+            yield _proposal("high-pressure", signal, text, uses)
+
+
+def _high_rows(signal: str, pressed: list[tuple[dict[str, Any], str]]) -> Iterator[list[Use]]:
+    """The turns in a row in which a signal was high."""
+    row: list[Use] = []
+    for state, event in pressed:
+        value = state.get(signal)
+        if isinstance(value, int | float) and value >= HIGH:
+            row.append(Use(signal, event))
+            continue
+        yield row
+        row = []
+    yield row
+
+
+_RULES: Final = (_fallbacks, _slow_steps, _second_tries, _spent_budgets, _missing_outputs, _high_pressure)
 
 
 def _ending(fold: LogFold) -> list[Use]:

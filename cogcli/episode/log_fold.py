@@ -47,6 +47,8 @@ class Counters:
         """Steps that called something, with their latency."""
         self.retried: dict[str, list[tuple[bool, Use]]] = {}
         """By step: whether the second try succeeded, for each of its invocations that was retried."""
+        self.pressed: list[tuple[dict[str, Any], str]] = []
+        """By turn of an agent how hard it was pressed, and the id of the event that says so."""
         self._open_retries: Counter[str] = Counter()
 
     def apply(self, event: Event, *, is_root: bool) -> None:
@@ -69,6 +71,8 @@ class Counters:
             self.would_vetoes += payload.get("decision") == "audit"
         elif row.asks:
             self.approvals += 1
+        elif event.event_type == "functional_state.captured" and is_root:
+            self.pressed.append((payload, event.id))
 
     def _start(self, event: Event, payload: dict[str, Any]) -> None:
         if type(payload.get("binding")) is not str:

@@ -49,6 +49,7 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
         "counts": counts(fold),
         "metrics": {name: formula(fold) for name, formula in METRICS.items()},
         "budgets": budgets(fold),
+        **({"decision": projection.decision.overview()} if projection.decision else {}),
     }
 
 
@@ -68,10 +69,15 @@ def counts(fold: LogFold) -> dict[str, Any]:
 
 def budgets(fold: LogFold) -> dict[str, dict[str, Any]]:
     """Limit and use of every budget that the run was given."""
+    decision, state = fold.projection.decision, fold.projection.state
+    spent = state.trace.metrics.tokens_in + state.trace.metrics.tokens_out
+    given = decision.budgets(spent) if decision is not None else {}
     limit = object_of(fold.projection.start_payload.get("options")).get("timeout_seconds")
     if not isinstance(limit, int | float):
-        return {}
-    return {"wall_clock_ms": {"limit": round(limit * 1000), "used": fold.projection.duration_ms()}}
+        return given
+    timeout = round(limit * 1000)
+    nearest = min(timeout, given["wall_clock_ms"]["limit"]) if "wall_clock_ms" in given else timeout
+    return {**given, "wall_clock_ms": {"limit": nearest, "used": fold.projection.duration_ms()}}
 
 
 def success(fold: LogFold) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -58,3 +59,39 @@ def test_what_trace_says_to_type_answers_the_request(desk: Project, name: str, g
     words = commands[-1].split("cogcli ")[1].replace("$USER", "ann").split()
     assert words[3] == gate
     desk.run(*words).assert_exit(4)
+
+
+def test_a_list_shows_what_agents_decided(desk: Project) -> None:
+    for name in ("allowed", "refused", "escalates"):
+        _asked(desk, name)
+    for _ in range(2):
+        rows = desk.run("ls", "--json").assert_ok().json["episodes"]
+        found = [(row["decision"], row["intent"], row["pack"], row["user"]) for row in rows]
+        pack = "support-desk@4.0.0"
+        assert found == [
+            ("escalated", "support.refund", pack, "cust_7"),
+            ("refused", "support.refund", pack, "cust_7"),
+            ("completed", "support.order_status", pack, "cust_7"),
+        ]
+    head = desk.run("ls", "--header").assert_ok().out.splitlines()[0].split("\t")
+    assert head[-3:] == ["decision", "intent", "pack"]
+
+
+def test_a_summary_has_the_decision_and_every_budget(desk: Project) -> None:
+    _asked(desk, "over-budget").assert_exit(4)
+    episode = next((desk.root / ".cogcli/episodes").glob("ep_*"))
+    summary, decision = (
+        json.loads((episode / f"{name}.json").read_text()) for name in ("summary", "decision")
+    )
+    names = ("decision_id", "decision_key", "status", "status_reason", "record_hash", "intent")
+    assert summary["decision"] == {name: decision[name] for name in names} | {
+        "pack_ref": decision["lineage"]["pack_ref"],
+        "user_id": "cust_7",
+    }
+    budgets = summary["budgets"]
+    assert budgets["turns"] == {"limit": 6, "used": 1}
+    assert budgets["tool_calls.per_workflow"]["used"] == budgets["tokens.workflow"]["used"] == 0
+    assert budgets["tokens.context"] == {"limit": 6000, "used": None}
+    assert not {"soft", "heartbeat_ms"} & set(budgets)
+    assert budgets["wall_clock_ms"]["limit"] == 300000
+    desk.run("verify", "@last").assert_ok()

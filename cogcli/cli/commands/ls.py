@@ -51,7 +51,8 @@ def ls(
     context.own["episodes"] = rows
     if context.json:
         return OK
-    show(context, _columns(context), rows, flags)
+    agents = any(row.pack for row in found)
+    show(context, (*_columns(context), *(_OF_AGENTS if agents else ())), rows, flags)
     if not rows and context.screen.err.tty and not context.screen.quiet:
         place = context.settings.display_path(context.settings.runs_dir)
         context.screen.notify(f"no episodes in {visible(place)}\n")
@@ -86,6 +87,10 @@ def _columns(context: CommandContext) -> tuple[Column, ...]:
         Column("trace_id", title="trace", shown=short_trace),
         Column("tags"),
     )
+
+
+_OF_AGENTS = (Column("decision"), Column("intent"), Column("pack"))
+"""Columns of lists that have runs of agents."""
 
 
 def _tag(text: str) -> tuple[str, str]:

@@ -31,7 +31,8 @@ _JOURNAL: Final = f"{FILE}-journal"
 _PAGE: Final = 100
 _TABLES: Final = (
     "CREATE TABLE episode (own INTEGER NOT NULL, id TEXT NOT NULL, open INTEGER NOT NULL, skill TEXT, status TEXT,"
-    " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, log_id TEXT, mark TEXT NOT NULL,"
+    " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, log_id TEXT, decision TEXT,"
+    " pack TEXT, intent TEXT, user TEXT, mark TEXT NOT NULL,"
     " sum INTEGER NOT NULL, PRIMARY KEY (own, id)) WITHOUT ROWID",
     "CREATE TABLE whole (at TEXT NOT NULL, episodes INTEGER NOT NULL)",
 )
@@ -183,7 +184,9 @@ class Index:
         try:
             database.execute(_JOURNAL_STAYS)
             database.execute("BEGIN IMMEDIATE")
-            database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+            database.executemany(
+                "INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows
+            )
             database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", map(place_of, gone))
             database.execute("DELETE FROM whole")
             if whole:
@@ -227,12 +230,12 @@ def _is_file(path: Path) -> bool | None:
 def _encoded(seen: IndexedRow) -> tuple[Any, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = seen.row
-    facts: tuple[Any, ...] = (1, *[None] * 9)
+    facts: tuple[Any, ...] = (1, *[None] * 13)
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
-        _, _, *plain, tags, sealed, log_id = row
-        facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id)
+        _, _, *plain, tags, sealed, log_id, decision, pack, intent, user = row
+        facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id, decision, pack, intent, user)
     values = (*place_of(seen.id), *facts, seen.mark)
     return (*values, crc32(orjson.dumps(values)))
 
@@ -242,8 +245,8 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> IndexedRow:
     *written, sum = values
     if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
-    _, id, is_open, skill, status, *facts, tags, log_id, mark = written
+    _, id, is_open, skill, status, *facts, tags, log_id, decision, pack, intent, user, mark = written
     if status is None:
         return IndexedRow(id, None, mark)
     members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
-    return IndexedRow(id, EpisodeRow._make(members), mark)
+    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user)), mark)

@@ -28,6 +28,8 @@ from cogcli.events.types import row_of
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
+_OF_DECISION: Final = {"decision": "status", "pack": "pack_ref", "intent": "intent", "user": "user_id"}
+"""Members of a row -> those of the decision in a summary."""
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
 
@@ -51,6 +53,12 @@ class EpisodeRow(NamedTuple):
     sealed: bool
     log_id: str | None = None
     """The episode that summary or log say this is, where the folder bears another one's id."""
+    decision: str | None = None
+    """The status of the decision of an agent's run; None of another run, and before there is one."""
+    pack: str | None = None
+    """The pack that an agent ran under, without its hash."""
+    intent: str | None = None
+    user: str | None = None
 
 
 class SealedRow(EpisodeRow):
@@ -134,6 +142,8 @@ def _from_log(folder: Folder) -> EpisodeRow:
     }
     facts["skill"] = object_of(facts.get("skill"))
     status = _status(folder, (None, begun.run_id), last)
+    if facts.get("using") == "agent":
+        facts["decision"] = _open_decision(object_of(facts.get("policy")), status, last)
     return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
 
 
@@ -172,7 +182,11 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
     skill, duration = facts.get("skill"), facts.get("duration_ms")
     if type(skill) is dict:
         skill = skill.get("id")
+    decision = object_of(facts.get("decision"))
     texts = {name: facts.get(name) for name in ("started_at", "trace_id", "run_id", "task")}
+    texts |= {name: decision.get(key) for name, key in _OF_DECISION.items()}
+    if type(texts["pack"]) is str:
+        texts["pack"] = texts["pack"].partition("#")[0]
     return {
         "id": folder.path.name,
         "directory": folder.path,
@@ -183,6 +197,21 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
         "tags": object_of(facts.get("tags")),
         "sealed": folder.holds(MANIFEST),
         "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
+    }
+
+
+def _open_decision(policy: dict[str, Any], status: str, last: list[Event]) -> dict[str, Any]:
+    """The decision of an agent's run that is not sealed, as its summary will have it."""
+    recorded = next((event for event in last if event.event_type == "decision.recorded"), None)
+    word = object_of(recorded.payload).get("status") if recorded else None
+    if recorded is None and status == "pending":
+        asked = next((object_of(event.payload) for event in last if row_of(event.event_type).asks), {})
+        word = "escalated" if asked.get("kind") == "escalation" else "pending_approval"
+    return {
+        "status": word,
+        "pack_ref": policy.get("pack"),
+        "intent": policy.get("intent"),
+        "user_id": policy.get("user"),
     }
 
 

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import sample_episode as sample
+from fakes.logged import event
 
 from cogcli.core.canonical import digest
+from cogcli.episode import learn
+from cogcli.episode.document_models import Proposal
+from cogcli.episode.log_fold import LogFold
 from cogcli.episode.seal import seal
 from cogcli.events import build
 
@@ -137,3 +141,22 @@ def test_an_uneventful_run_proposes_nothing(tmp_path: Path) -> None:
     entry = json.loads((sample.sealed_episode(tmp_path) / "learn.jsonl").read_bytes())
     assert entry["proposals"] == []
     assert entry["basis"]["success"] is True
+
+
+def pressed(*values: float) -> list[dict[str, Any]]:
+    """The proposals of a run whose turns had this loop pressure."""
+    fold = LogFold()
+    for number, value in enumerate(values):
+        state = {"turn": number + 1, "loop_pressure": value, "gate_pressure": 0.1}
+        fold.counters.apply(
+            event(0, "functional_state.captured", "insight", state, id=f"ev_{number}"), is_root=True
+        )
+    return [proposal for rule in learn._RULES[-1:] for proposal in rule(fold)]
+
+
+def test_three_turns_in_a_row_under_high_pressure_are_a_proposal() -> None:
+    assert pressed(0.8, 0.8) == pressed(0.9, 0.9, 0.79, 1.0, 0.8) == pressed() == []
+    (proposal,) = pressed(0.1, 0.8, 0.9, 1.0, 0.2, 0.9)
+    assert (proposal["kind"], proposal["about"], proposal["count"]) == ("high-pressure", "loop_pressure", 3)
+    assert proposal["evidence_ids"] == ["ev_1", "ev_2", "ev_3"]
+    assert Proposal.model_validate(proposal)
