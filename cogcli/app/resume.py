@@ -16,11 +16,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from cogcli.app.ask_again import invoke_command, is_agents, no_rerun
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError
-from cogcli.episode.log_reader import Warn
+from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
 from cogcli.runs.log_index import LogIndex
@@ -47,14 +48,29 @@ def resume(
         )
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "resume") from error
+    except UsageError as error:
+        if error.code == "episode.sealed":
+            _name_what_repeats(error, directory)
+        raise
+
+
+def _name_what_repeats(error: UsageError, directory: Path) -> None:
+    """Have the error for a finished run name what asks again, where an agent ran."""
+    first = next(iterate_events(directory), None)
+    started = first.payload if first is not None else {}
+    if is_agents(started):
+        error.hint, error.next = "ask the agent again", (invoke_command(started),)
 
 
 def prepare_rerun(
     settings: Settings, directory: Path, from_step: str | None, overrides: dict[str, Any], warn: Warn
 ) -> tuple[PreparedRun, Reuse]:
     """The prepared run of a rerun, and what it reuses. Raises what `prepare` does, and EnvironmentRefusal
-    `resume.untrusted` for a higher trust level than is set now: a rerun takes over no other permission."""
+    `resume.untrusted` for a higher trust level than is set now: a rerun takes over no other permission; UsageError for
+    the run of an agent."""
     request, log = read_source_request(directory, overrides, warn)
+    if log.started and is_agents(log.started.payload):
+        raise no_rerun(directory.name, log.started.payload)
     if log.started and "trust_level" not in overrides:
         higher = _higher_level(settings, log.started.payload["options"])
         _require_own(settings, directory, higher, "rerun")

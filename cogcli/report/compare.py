@@ -1,7 +1,8 @@
 """The differences of two episodes (docs/reference/command-line.md#views), times, ids and tags left out.
 
 1. Steps are compared by their ids: status, then error, then what they gave, then what they were given.
-2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first.
+2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first; of agents' runs
+   also the decision and every layer of every turn.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import equal, object_of
+from cogcli.core.jsonvalue import NOTHING, equal, object_of
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.events.envelope import Event
+from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
@@ -19,6 +21,7 @@ from cogcli.report.styled_text import Glyphs, StyledLine, fit
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
 _EXCERPT: Final = 18
+_ONE_A_LINE: Final = ("bindings", "decision", "turns")
 
 
 class Side(NamedTuple):
@@ -30,6 +33,10 @@ class Side(NamedTuple):
     inputs: dict[str, Any]
     outputs: dict[str, Any]
     specs: dict[str, Any]
+    decision: dict[str, Any] = NOTHING
+    """Of an agent's run what was decided and for whom."""
+    turns: dict[str, str] = NOTHING
+    """Of an agent's run each layer of each turn in words."""
 
 
 class DiffLine(NamedTuple):
@@ -71,7 +78,16 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
             ended = payload
     specs = object_of(object_of(asked.get("pins")).get("specs"))
     inputs, outputs = object_of(asked.get("inputs")), object_of(ended.get("outputs"))
-    return Side(id, status, fold.root or RunView(""), inputs, outputs, specs)
+    side = Side(id, status, fold.root or RunView(""), inputs, outputs, specs)
+    return _with_turns(side, fold) if fold.turns.is_agent else side
+
+
+def _with_turns(side: Side, fold: RunFold) -> Side:
+    made, policy = fold.turns.decision, object_of(fold.turns.started.get("policy"))
+    decision = {name: made.get(name) for name in ("status", "status_reason", "outcome", "decision_key")}
+    decision |= {name: policy.get(name) for name in ("pack", "intent", "user", "safety_mode")}
+    turns = {f"turn {row['turn']} {row['layer']}": row["cell"] for row in layer_cells.rows(fold)}
+    return side._replace(decision={name: value for name, value in decision.items() if value}, turns=turns)
 
 
 def compare(before: Side, after: Side) -> EpisodeDiff:
@@ -85,6 +101,9 @@ def compare(before: Side, after: Side) -> EpisodeDiff:
         "steps": _by_name(statuses[0], statuses[1], lambda id, *_: _step(steps[0][id], steps[1][id])),
         "outputs": _named(before.outputs, after.outputs),
     }
+    if before.turns or after.turns:
+        areas["decision"] = _named(before.decision, after.decision)
+        areas["turns"] = _named(before.turns, after.turns)
     return EpisodeDiff(before, after, areas)
 
 
@@ -157,7 +176,7 @@ def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list
     found: list[StyledLine] = [[(fit(_head(difference, glyphs), width), "bold")]]
     for area, changes in difference.areas.items():
         shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
-        if area == "bindings":
+        if area in _ONE_A_LINE:
             found += [_row(area, [f"{c.name}  {_arrow(c, glyphs)}"], width) for c in shown]
         elif shown:
             found.append(_row(area, _fitting(area, shown, glyphs, width), width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -95,3 +96,46 @@ def test_a_summary_has_the_decision_and_every_budget(desk: Project) -> None:
     assert not {"soft", "heartbeat_ms"} & set(budgets)
     assert budgets["wall_clock_ms"]["limit"] == 300000
     desk.run("verify", "@last").assert_ok()
+
+
+def test_rerun_names_the_command_that_asks_again(desk: Project) -> None:
+    _asked(desk, "allowed").assert_ok()
+    asked = ("agent", "invoke", "--message", "Refund order ord_881", "--pack", "support-desk@4.0.0")
+    given = (
+        "--user",
+        "cust 8",
+        "--param",
+        'note:={"x": 1}',
+        "--budget",
+        "turns=2",
+        "--safety-mode",
+        "read_only",
+    )
+    desk.run(*asked, *given, "--tag", "team=a b", "--timeout", "7").assert_exit(1)
+    for command in (("rerun", "@last"), ("rerun", "@last", "--plan"), ("resume", "@last")):
+        result = desk.run(*command, "--json").assert_exit(2)
+        (line,) = result.json["error"]["next"]
+        words = shlex.split(line)
+        assert words[0] == "cogcli"
+        assert dict(zip(words[3::2], words[4::2], strict=True)) == {
+            "--message": "Refund order ord_881", "--pack": "support-desk@4.0.0", "--user": "cust 8",
+            "--param": 'note:={"x": 1}', "--budget": "turns=2", "--safety-mode": "read_only", "--tag": "team=a b",
+            "--timeout": "7",
+        }  # fmt: skip
+    desk.run(*words[1:]).assert_exit(1)
+    diff = desk.run("diff", "--exit-code", "--json").assert_ok().json["diff"]
+    assert diff["same"]
+    diff = desk.run("diff", "@last~2", "@last", "--json").assert_ok().json["diff"]
+    assert {"intent", "status_reason"} <= {each["name"] for each in diff["decision"]}
+    changed = {each["name"]: each["after"] for each in diff["turns"]}
+    assert changed["turn 1 action"] == "skipped: safety_mode"
+    lines = desk.run("diff", "@last~2", "@last").assert_ok().out.splitlines()
+    assert any(line.startswith("  turns     turn 1 action  orders.lookup ok") for line in lines)
+
+
+def test_state_show_has_the_decision_at_known_paths(desk: Project) -> None:
+    _asked(desk, "refused").assert_exit(4)
+    for path, value in (("x-decision.status", "refused"), ("links.decision", "decision.json")):
+        assert desk.run("state", "show", "--path", path).assert_ok().out == f"{value}\n"
+    shown = desk.run("state", "show", env={"COGCLI_FORCE_TTY": "100"}).assert_ok().out
+    assert "decision  refused · must_refuse:card · support.refund · dc_" in shown

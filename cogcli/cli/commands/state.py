@@ -164,6 +164,7 @@ def _summary(context: CommandContext, document: dict[str, Any], directory: Path)
         "episode": dot.join(_episode(document)),
         "plan": dot.join(_plan(document)),
         "outcomes": dot.join(_outcomes(document, read_row(directory).status)),
+        **({"decision": decision} if (decision := dot.join(_decision(document))) else {}),
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
             + f" {glyphs.sign('done' if good else 'failed')}"
@@ -184,6 +185,12 @@ def _episode(document: dict[str, Any]) -> list[str]:
     if tags := object_of(episode.get("tags")):
         parts.append(f"tags {' '.join(f'{name}={value}' for name, value in tags.items())}")
     return parts
+
+
+def _decision(document: dict[str, Any]) -> list[str]:
+    made = object_of(document.get("x-decision"))
+    words = [made.get(name) for name in ("status", "status_reason", "decision_key", "decision_id")]
+    return [str(word) for word in words if word]
 
 
 def _plan(document: dict[str, Any]) -> list[str]:
