@@ -83,8 +83,9 @@ class AgentProgram:
         """Signs of life while calls are waited for."""
         every, run = self._given.limits["heartbeat_ms"] / 1000, root.run
         while True:
-            yield Sleep(time.monotonic() + every)
-            if not run.state.running:
+            due = time.monotonic() + every
+            yield Sleep(due)
+            if not run.state.running or time.monotonic() < due:  # a signal wakes whoever sleeps
                 continue
             payload = {
                 "elapsed_ms": milliseconds(root.first.timestamp, root.engine.clock.now()),

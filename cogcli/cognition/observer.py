@@ -52,6 +52,8 @@ class Observer:
             self._gates = event.payload["context"]["runtime_controls"]["evidence_gates"]
         elif event.event_type == "policy.decided" and event.payload["decision"] == "veto":
             self.denial = event.payload.get("rule") or event.payload.get("reason") or ""
+        elif event.event_type == "budget.exceeded":
+            self.denial = f"budget_exceeded:{event.payload['key']}"
         elif row.closes and StepPath(event.step_id or "").is_step:
             self._close(event)
 

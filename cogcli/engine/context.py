@@ -15,6 +15,7 @@ from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventS
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Draft, Event
+from cogcli.events.types import row_of
 from cogcli.governance.approvals import Approvals, Asked
 from cogcli.mapping.apply import ReusedResult, apply
 from cogcli.specs.capability import Capability
@@ -162,7 +163,8 @@ class Engine:
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event and pass it to the listener; no state is changed. Raises what the sink raises."""
         event = self.sink.append(draft, durable=durable)
-        self.now = event.timestamp
+        if not row_of(draft.event_type).one_process_only:  # no replay sees those
+            self.now = event.timestamp
         if self.listener is not None:
             self.listener(event)
         return event

@@ -13,7 +13,7 @@ from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, describe_outcome, outcome_of
 from cogcli.engine.plan import StepPlan, record
 from cogcli.engine.step import run_step
-from cogcli.engine.tasks import GRACE_SECONDS, Effects, Interrupted, Spawn
+from cogcli.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
 from cogcli.events import build
 from cogcli.events.envelope import Draft
 from cogcli.mapping.apply import initial_state
@@ -54,6 +54,11 @@ class Limit(NamedTuple):
 
     seconds: float
     late: Callable[[], RuntimeErrorBase]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no time is left."""
+        return self.seconds <= 0
 
 
 def run_limit(engine: Engine) -> Limit | None:
@@ -106,6 +111,8 @@ def execute(
     early. Raises what the sink raises: without a log no run continues."""
     root = RootRun(engine, plan, request, run_id, program)
     limit = program.limit(engine)
+    if limit is not None and limit.is_gone and engine.spent_ms is not None:
+        limit = None  # what the log holds is gone through, and nothing new is called: `runs.resume`
     deadline = None if limit is None else time.monotonic() + limit.seconds
     late = limit.late if limit else None
     try:
@@ -138,6 +145,7 @@ class RootRun:
             reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
             run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)
         else:
+            self.engine.append_held()
             outcome = self._program.end(self, outcome)
             self._terminate(outcome)
         results = run.state.step_results
@@ -169,6 +177,12 @@ class RootRun:
             return (yield from self._program.run(self))
         except Interrupted as interruption:
             return (yield from self._abort(interruption.signal))
+        except (
+            Cancelled
+        ):  # in this log nothing begins any more: not even a question that the program asks itself
+            if self.engine.loop.signal is None:
+                raise
+            return (yield from self._abort(self.engine.loop.signal))
         except RuntimeErrorBase as error:
             return self._pending_outcome() or self._failed_outcome(error)
         except CogcliError:
@@ -205,7 +219,6 @@ class RootRun:
 
     def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self.engine, outcome.error
-        engine.append_held()
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
         draft = build.run_terminated(
             self.run.state.run_id,

@@ -19,6 +19,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
 from cogcli.episode.layout import DECISION
+from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
 
@@ -70,6 +71,8 @@ class DecisionFold:
         self._lanes: dict[str, dict[str, Any]] = {}
         self._gates: list[Any] = []
         self._recorded: dict[str, Any] = {}
+        self._paused = ""
+        """The code with which the run waits."""
         self.contexts: list[dict[str, Any]] = []
         """The compiled context of each turn."""
         self.apply(started)
@@ -120,6 +123,8 @@ class DecisionFold:
             self._gates = payload["evidence_gates"]
         elif kind == "functional_state.captured":
             self._pressures.append(payload)
+        elif kind == "run.paused":
+            self._paused = payload["reason"].partition(":")[0]
         elif kind == "memory.proposed":
             self._proposals += payload["proposals"]
 
@@ -247,12 +252,12 @@ class DecisionFold:
         return {name: record[name] for name in SUMMARY_MEMBERS}
 
     def _open(self) -> dict[str, Any]:
-        waiting = self.waiting or {}
+        waiting = (self._paused != IN_DOUBT and self.waiting) or {}
         escalated = waiting.get("kind") == "escalation"
         return {
             "decision_key": self._candidate.get("decision_key") or self._intent,
             "status": "escalated" if escalated else "pending_approval",
-            "status_reason": waiting.get("gate") or "",
+            "status_reason": waiting.get("gate") or self._paused,
             "outcome": "pending",
             "outputs": {},
         }

@@ -171,7 +171,12 @@ class _Resumption(NamedTuple):
         before = log.last.seq or 0 if log.last else 0
 
         def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-            return doubts.answer(attempt) or send_unmasked(attempt, send)
+            found = doubts.answer(attempt)
+            if found is None and limit is not None and limit.is_gone:
+                error = limit.late()
+                error.left = False
+                raise error
+            return found or send_unmasked(attempt, send)
 
         engine = engine_over_log(
             catalog,
@@ -190,6 +195,7 @@ class _Resumption(NamedTuple):
         )
         engine.waits_in_doubt = not request.abort
         engine.spent_ms = log.sittings.milliseconds
+        limit = agent.program.limit(engine) if agent else None
         return engine
 
     def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:

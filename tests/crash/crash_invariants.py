@@ -286,7 +286,7 @@ def _recorded_once(scene: Scene) -> Iterator[str]:
     if len(places) > agent or (agent and scene.ended and not scene.ended_by_disk and not places):
         yield f"{len(places)} decisions"
     for place in places:
-        after = [kind for kind in kinds[place + 1 :] if kind != "run.resumed"]
+        after = [kind for kind in kinds[place + 1 :] if kind not in ("run.resumed", "run.recovered")]
         if after[:1] not in ([], ["run.terminated"]):
             yield f"`{after[0]}` comes after the decision"
 

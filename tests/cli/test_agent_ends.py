@@ -1,0 +1,195 @@
+"""How an agent's run ends from outside: closed, stopped by a signal, out of time, with an effect in doubt
+(docs/reference/agent-run.md#decision)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import COGCLI, Project, Result
+from support.waiting import wait_until
+
+from cogcli.episode.log_reader import EventLog
+
+DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
+PACK = "packs/support-desk/4.0.0.yaml"
+SMALL = (
+    "agent",
+    "invoke",
+    "--message",
+    "Refund order ord_440",
+    "--user",
+    "cust_7",
+    "--pack",
+    "support-desk@4.0.0",
+)
+YES = ("resume", "@last", "--approve", "payments.refund", "--by", "ann")
+WAITS = """
+    import pathlib, time
+    pathlib.Path(r"{begun}").touch()
+    until = time.monotonic() + 3
+    while time.monotonic() < until and not pathlib.Path(r"{begun}.go").exists():
+        time.sleep(0.02)
+"""  # fmt: skip
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
+    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
+    return project
+
+
+def begun(desk: Project) -> Path:
+    """The file that a slow function makes when it is called."""
+    return desk.home / "begun"
+
+
+def slow(desk: Project, function: str) -> None:
+    """Let a function of the desk wait until a file is there."""
+    text = (desk.root / "support_desk.py").read_text()
+    head, name, tail = text.partition(f"def {function}(")
+    signature, quotes, body = tail.partition('"""\n    ')
+    waiting = WAITS.format(begun=begun(desk)) + "    "
+    desk.write("support_desk.py", (head + name + signature + quotes + waiting + body).encode())
+
+
+def edit(desk: Project, old: str, new: str) -> None:
+    text = (desk.root / PACK).read_text()
+    assert text.count(old) == 1
+    desk.write(PACK, text.replace(old, new).encode())
+
+
+def events(desk: Project) -> list[Any]:
+    return [event for _, event in EventLog(next(desk.root.rglob("events.jsonl")).parent)]
+
+
+def decision(desk: Project) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(next(desk.root.rglob("decision.json")).read_text())
+    return found
+
+
+def said(desk: Project) -> tuple[str, str]:
+    """Status and reason of the decision, of a log that verifies and replays."""
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+    found = decision(desk)
+    return found["status"], found["status_reason"]
+
+
+def ends_with_its_decision(desk: Project) -> bool:
+    kinds = [event.event_type for event in events(desk)]
+    return kinds.count("decision.recorded") == 1 and kinds[-3:-1] == ["decision.recorded", "run.terminated"]
+
+
+@pytest.mark.parametrize("request_name", ["needs-finance", "escalates"])
+def test_a_run_that_waits_is_closed(desk: Project, request_name: str) -> None:
+    desk.run("agent", "invoke", f"requests/{request_name}.json").assert_exit(5)
+    desk.run("resume", "@last", "--abort", "--by", "ann").assert_ok()
+    assert said(desk)[0] == "aborted"
+    assert ends_with_its_decision(desk)
+
+
+def interrupted(desk: Project, *command: str, name: str, times: int = 2) -> int:
+    """Let a command run until its slow call has begun, then signal it."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([COGCLI, *command, "--json"], cwd=desk.root, env=desk.env, **quiet)  # type: ignore[call-overload]
+    wait_until(begun(desk).exists)
+    process.send_signal(getattr(signal, name))
+    if times == 2:
+        wait_until(lambda: "run.aborting" in [event.event_type for event in events(desk)])
+        process.send_signal(getattr(signal, name))
+    else:
+        wait_until(lambda: "run.aborting" in [event.event_type for event in events(desk)])
+        begun(desk).with_suffix(".go").touch()
+    process.communicate(timeout=60)
+    code: int = process.returncode
+    return code
+
+
+@pytest.mark.parametrize(
+    ("name", "times", "code"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGTERM", 1, 143)]
+)
+def test_a_signal_during_a_call_aborts(desk: Project, name: str, times: int, code: int) -> None:
+    slow(desk, "lookup_order")
+    assert interrupted(desk, "agent", "invoke", "requests/allowed.json", name=name, times=times) == code
+    assert said(desk) == ("aborted", "signal")
+    assert ends_with_its_decision(desk)
+    assert "run.heartbeat" not in [event.event_type for event in events(desk)]
+
+
+def test_a_signal_during_an_effect_leaves_it_in_doubt(desk: Project) -> None:
+    slow(desk, "refund")
+    desk.run(*SMALL).assert_exit(5)
+    assert interrupted(desk, *YES, name="SIGTERM") == 5
+    assert said(desk) == ("pending_approval", "effect.in-doubt")
+    desk.run("resume", "@last", "--in-doubt", "skip").assert_exit(1)
+    assert said(desk) == ("completed", "goal_unmet")
+    assert ends_with_its_decision(desk)
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "status"),
+    [
+        (("--timeout", "0.3"), 6, ("failed", "run.timeout")),
+        (("--budget", "wall_clock_ms=300"), 4, ("denied", "budget_exceeded:wall_clock_ms")),
+    ],
+)
+def test_a_call_is_cut_when_time_is_gone(
+    desk: Project, flags: tuple[str, ...], code: int, status: tuple[str, str]
+) -> None:
+    slow(desk, "lookup_order")
+    desk.run("agent", "invoke", "requests/allowed.json", *flags).assert_exit(code)
+    assert said(desk) == status
+    assert ends_with_its_decision(desk)
+
+
+RECEIPT = '{"receipt": {"id": "rc_1", "status": "done"}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "status"),
+    [
+        (("done", "--output", RECEIPT), 0, ("completed", "")),
+        (("skip",), 1, ("completed", "goal_unmet")),
+        (("fail",), 1, ("failed", "call.rejected")),
+        (("rerun",), 4, ("denied", "budget.exceeded")),
+    ],
+    ids=["done", "skip", "fail", "rerun"],
+)
+def test_an_effect_in_doubt_when_time_is_gone_is_decided_and_nothing_is_called(
+    desk: Project, answer: tuple[str, ...], code: int, status: tuple[str, str]
+) -> None:
+    slow(desk, "refund")
+    desk.run(*SMALL, "--budget", "wall_clock_ms=400").assert_exit(5)
+    cut: Result = desk.run(*YES, "--json").assert_exit(5)
+    assert cut.json["error"]["code"] == "effect.in-doubt"
+    assert said(desk) == ("pending_approval", "effect.in-doubt")
+    begun(desk).unlink()
+    desk.run("resume", "@last", "--in-doubt", *answer).assert_exit(code)
+    assert said(desk) == status
+    assert not begun(desk).exists()
+    assert ends_with_its_decision(desk)
+
+
+def test_signs_of_life_while_a_call_is_waited_for(desk: Project) -> None:
+    slow(desk, "lookup_order")
+    budget = "budget: {turns: 6, replans: 2, tokens: {context: 6000}}"
+    edit(desk, budget, budget.replace("turns: 6", "heartbeat_ms: 50, turns: 6"))
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [COGCLI, "agent", "invoke", "requests/allowed.json"]
+    process = subprocess.Popen(command, cwd=desk.root, env=desk.env, **quiet)  # type: ignore[call-overload]
+    wait_until(lambda: any(desk.root.rglob("events.jsonl")))
+    beats = "run.heartbeat"
+    wait_until(lambda: [event.event_type for event in events(desk)].count(beats) >= 2)
+    begun(desk).with_suffix(".go").touch()
+    assert process.wait(60) == 0
+    assert said(desk) == ("completed", "")
+    heard = [event.payload for event in events(desk) if event.event_type == beats]
+    assert {tuple(each["waiting_on"]) for each in heard} == {("t1_order",)}
+    assert all(each["elapsed_ms"] >= 50 and each["remaining"]["turns"] == 5 for each in heard)
