@@ -17,12 +17,14 @@ Path = tuple[str | int, ...]
 class Evaluation:
     """One evaluation of a rule: the facts, what was read of them, and the operations that are left."""
 
-    __slots__ = ("data", "left", "reads")
+    __slots__ = ("data", "last", "left", "reads")
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.reads: dict[str, Any] = {}
         self.left = 0
+        self.last = ""
+        """The path of the fact that was read last."""
 
     def spend(self, operations: int) -> None:
         """Count operations. Raises Broken `limit` once there were too many."""
@@ -42,6 +44,7 @@ class Evaluation:
                 value = None
         if scope is self.data:
             self.reads[path] = value
+            self.last = path
         return MISSING if value is None else value
 
 

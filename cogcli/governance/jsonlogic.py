@@ -40,7 +40,7 @@ class RuleError(NamedTuple):
     message: str
     reads: dict[str, Any]
     missing: str = ""
-    """The path of the variable that is missing."""
+    """The path of the fact that is missing; for a member of an item, of the list that the item is in."""
 
 
 class RuleFault(NamedTuple):
@@ -74,7 +74,7 @@ def evaluate(rule: Rule, data: dict[str, Any]) -> Matched | RuleError:
 
 def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
     """The same in an evaluation that other rules share: its reads are of all of them, its operations of this one."""
-    evaluation.left = MAX_OPERATIONS
+    evaluation.left, evaluation.last = MAX_OPERATIONS, ""
     try:
         result = rule.run(evaluation, evaluation.data)
     except Broken as broken:

@@ -35,7 +35,7 @@ from cogcli.governance.evaluation import (
 
 def _var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
-    if type(written) is not int and not isinstance(written, str):
+    if not _is_name(written):
         return call.fault("the path of `var` is not written out")
     path = str(written)
     if call.at_root:
@@ -47,33 +47,39 @@ def _var(call: OperatorCall) -> Evaluate:
         if value is not MISSING:
             return value
         if default is None:
-            raise Broken("missing", f"no value at `{path}`", path)
+            raise Broken("missing", f"no value at `{path}`", evaluation.last)
         return default(evaluation, scope)
 
     return read
 
 
-def _names(call: OperatorCall, first: int) -> Callable[[Evaluation, Any], list[str]]:
+def _names(call: OperatorCall, first: int) -> Callable[[Evaluation, Any], list[str | int]]:
     """The names that `missing` or `missing_some` asks for: written out, or worked out by one operator."""
     sources = call.arguments[first:]
     written = sources[0] if len(sources) == 1 and isinstance(sources[0], list) else sources
-    if all(isinstance(name, str) for name in written):
-        if call.at_root:
-            call.compiler.paths.update(written)
+    if call.at_root:
+        call.compiler.paths.update(str(name) for name in written if _is_name(name))
+        call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
+    if all(map(_is_name, written)):
         return lambda evaluation, scope: written
-    call.compiler.computed = True
     parts = [call.argument(number) for number in range(first, len(call.arguments))]
 
-    def names(evaluation: Evaluation, scope: Any) -> list[str]:
+    def names(evaluation: Evaluation, scope: Any) -> list[str | int]:
         values = [part(evaluation, scope) for part in parts]
-        return [text_of(name) for value in values for name in (value if isinstance(value, list) else [value])]
+        listed = [name for value in values for name in (value if isinstance(value, list) else [value])]
+        return [name if _is_name(name) else text_of(name) for name in listed]
 
     return names
 
 
-def _absent(evaluation: Evaluation, scope: Any, names: list[str]) -> list[str]:
+def _is_name(value: Any) -> bool:
+    """Whether a value is a path: text, or a whole number."""
+    return isinstance(value, str) or type(value) is int
+
+
+def _absent(evaluation: Evaluation, scope: Any, names: list[str | int]) -> list[str | int]:
     evaluation.spend(len(names))
-    return [name for name in names if evaluation.look_up(scope, name, segments_of(name)) is MISSING]
+    return [name for name in names if evaluation.look_up(scope, str(name), segments_of(str(name))) is MISSING]
 
 
 def _missing(call: OperatorCall) -> Evaluate:
@@ -84,10 +90,11 @@ def _missing(call: OperatorCall) -> Evaluate:
 def _missing_some(call: OperatorCall) -> Evaluate:
     needed, names = call.argument(0), _names(call, 1)
 
-    def missing_some(evaluation: Evaluation, scope: Any) -> list[str]:
+    def missing_some(evaluation: Evaluation, scope: Any) -> list[str | int]:
+        least = whole_of(needed(evaluation, scope))
         wanted = names(evaluation, scope)
         absent = _absent(evaluation, scope, wanted)
-        return [] if len(wanted) - len(absent) >= whole_of(needed(evaluation, scope)) else absent
+        return [] if len(wanted) - len(absent) >= least else absent
 
     return missing_some
 
@@ -262,8 +269,8 @@ def _reduce(call: OperatorCall) -> Evaluate:
     items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
 
     def reduce(evaluation: Evaluation, scope: Any) -> Any:
-        accumulator = start(evaluation, scope)
-        for item in list_of(items(evaluation, scope)):
+        listed, accumulator = list_of(items(evaluation, scope)), start(evaluation, scope)
+        for item in listed:
             accumulator = body(evaluation, {"current": item, "accumulator": accumulator})
         return accumulator
 

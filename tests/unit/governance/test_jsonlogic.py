@@ -292,8 +292,10 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
     ({"missing": [["a", "b"]]}, {"a", "b"}, False),
     ({"missing": "a"}, {"a"}, False),
     ({"missing": []}, set(), False),
-    ({"missing": [["a"], "b"]}, set(), True),
+    ({"missing": [["a"], "b"]}, {"b"}, True),
     ({"missing": [{"var": "names"}]}, {"names"}, True),
+    ({"missing": [1, True]}, {"1"}, False),
+    ({"some": [[1], {"!!": [{"missing": {"merge": ["a"]}}]}]}, set(), False),
     ({"missing_some": [1, ["a", "b"]]}, {"a", "b"}, False),
     ({"missing_some": [{"var": "n"}, ["a"]]}, {"n", "a"}, False),
     ({"missing_some": [1, "a"]}, {"a"}, False),
@@ -309,6 +311,27 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
 def test_which_facts_a_rule_names(rule: Any, paths: set[str], computed: bool) -> None:
     found = compile_rule(rule)
     assert (found.paths, found.computed) == (paths, computed)
+
+
+def test_the_fact_that_is_missing_is_the_list_where_an_item_lacks_something() -> None:
+    rule = {"and": [{"<": [{"var": "order.age_days"}, 99]}, {"some": [{"var": "lines"}, {"var": "blocked"}]}]}
+    found = evaluate(compile_rule(rule), FACTS)
+    assert isinstance(found, RuleError)
+    assert (found.code, found.missing, found.message) == ("missing", "lines", "no value at `blocked`")
+    constant = evaluate(compile_rule({"some": [[{}], {"var": "blocked"}]}), FACTS)
+    assert isinstance(constant, RuleError)
+    assert constant.missing == ""
+
+
+def test_whole_numbers_are_names_too() -> None:
+    assert evaluate(compile_rule({"==": [{"missing": [1, "2"]}, [1]]}), {"2": "b"}).reads == {
+        "1": None,
+        "2": "b",
+    }
+    worked_out = {"==": [{"missing": {"merge": [1, "a"]}}, [1, "a"]]}
+    assert evaluate(compile_rule(worked_out), {}).reads == {"1": None, "a": None}
+    for name in (True, 1.5, None, [["a"]], {"merge": [[1.5]]}):
+        assert isinstance(evaluate(compile_rule({"!!": [{"missing": [name, "a"]}]}), {}), RuleError)
 
 
 def test_names_that_are_worked_out_are_looked_for() -> None:

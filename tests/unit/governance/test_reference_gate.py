@@ -11,6 +11,7 @@ import pytest
 from fakes.support_desk import raw_pack
 from reference_gate import decide
 
+from cogcli.governance.operators import OPERATORS
 from cogcli.governance.policy import GovernedCall, Policy
 from cogcli.governance.verdict import approval_mode
 from cogcli.specs.capability import capability_from
@@ -62,7 +63,23 @@ class Draw:
             }
         return self.one(True, "yes", {"log": 1}, {"==": [1]}, {}, {"var": {"cat": ["a"]}}, [], None)
 
+    def anything(self, depth: int) -> Any:
+        """A call of any operator, with arguments of any kind."""
+        if depth == 0:
+            return self.one(
+                self.one(*VALUES), {"var": self.one(*PATHS, "")}, {"var": [self.one(*PATHS), None]}
+            )
+        name = self.one(*OPERATORS)
+        least, most, _ = OPERATORS[name]
+        count = self.random.randint(least, min(most or 3, least + 2))
+        arguments = [self.anything(self.random.randint(0, depth - 1)) for _ in range(count)]
+        if name == "var":
+            arguments[0] = self.one(*PATHS)
+        return {name: arguments}
+
     def comparison(self) -> Any:
+        if self.random.random() < 0.15:
+            return self.one({"==": [self.anything(2), self.anything(1)]}, self.anything(3))
         if self.random.random() < 0.6:  # of numbers that are mostly there
             path = {"var": self.one("order.age", "args.amount", "run.turn")}
             return {self.one("==", "!=", "<", "<=", ">", ">="): [path, self.one(0, 12, 31, 240)]}
