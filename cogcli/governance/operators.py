@@ -35,9 +35,9 @@ from cogcli.governance.evaluation import (
 
 def _var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
-    if not _is_name(written):
+    path = _name_of(written)
+    if path is None:
         return call.fault("the path of `var` is not written out")
-    path = str(written)
     if call.at_root:
         call.compiler.paths.add(path)
     segments = segments_of(path)
@@ -53,46 +53,56 @@ def _var(call: OperatorCall) -> Evaluate:
     return read
 
 
-def _names(call: OperatorCall, first: int) -> Callable[[Evaluation, Any], list[str | int]]:
-    """The names that `missing` or `missing_some` asks for: written out, or worked out by one operator."""
-    sources = call.arguments[first:]
-    written = sources[0] if len(sources) == 1 and isinstance(sources[0], list) else sources
+def _name_of(value: Any) -> str | None:
+    """The path that a value names: text, or a whole number; None for any other."""
+    if isinstance(value, str):
+        return value
+    whole = type(value) is int or (type(value) is float and value.is_integer())
+    return str(int(value)) if whole else None
+
+
+def _note_names(call: OperatorCall, written: list[Any]) -> None:
+    """Note which facts the names of `missing` are; names that are worked out may be any."""
     if call.at_root:
-        call.compiler.paths.update(str(name) for name in written if _is_name(name))
+        paths = map(_name_of, written)
+        call.compiler.paths.update(path for path in paths if path is not None)
         call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
-    if all(map(_is_name, written)):
-        return lambda evaluation, scope: written
-    parts = [call.argument(number) for number in range(first, len(call.arguments))]
-
-    def names(evaluation: Evaluation, scope: Any) -> list[str | int]:
-        values = [part(evaluation, scope) for part in parts]
-        listed = [name for value in values for name in (value if isinstance(value, list) else [value])]
-        return [name if _is_name(name) else text_of(name) for name in listed]
-
-    return names
 
 
-def _is_name(value: Any) -> bool:
-    """Whether a value is a path: text, or a whole number."""
-    return isinstance(value, str) or type(value) is int
-
-
-def _absent(evaluation: Evaluation, scope: Any, names: list[str | int]) -> list[str | int]:
+def _absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[Any]:
+    """Those of some names that nothing is at."""
     evaluation.spend(len(names))
-    return [name for name in names if evaluation.look_up(scope, str(name), segments_of(str(name))) is MISSING]
+    absent = []
+    for name in names:
+        path = _name_of(name)
+        path = text_of(name) if path is None else path
+        if evaluation.look_up(scope, path, segments_of(path)) is MISSING:
+            absent.append(name)
+    return absent
 
 
 def _missing(call: OperatorCall) -> Evaluate:
-    names = _names(call, 0)
-    return lambda evaluation, scope: _absent(evaluation, scope, names(evaluation, scope))
+    """The names are the arguments, or those of one list."""
+    parts, written = call.every(), call.arguments
+    one = len(written) == 1 and isinstance(written[0], list)
+    _note_names(call, written[0] if one else written)
+
+    def missing(evaluation: Evaluation, scope: Any) -> list[Any]:
+        values = [part(evaluation, scope) for part in parts]
+        one = len(values) == 1 and isinstance(values[0], list)
+        return _absent(evaluation, scope, values[0] if one else values)
+
+    return missing
 
 
 def _missing_some(call: OperatorCall) -> Evaluate:
-    needed, names = call.argument(0), _names(call, 1)
+    """The names are those of a list."""
+    needed, names = call.every()
+    written = call.arguments[1]
+    _note_names(call, written if isinstance(written, list) else [written])
 
-    def missing_some(evaluation: Evaluation, scope: Any) -> list[str | int]:
-        least = whole_of(needed(evaluation, scope))
-        wanted = names(evaluation, scope)
+    def missing_some(evaluation: Evaluation, scope: Any) -> list[Any]:
+        least, wanted = whole_of(needed(evaluation, scope)), list_of(names(evaluation, scope))
         absent = _absent(evaluation, scope, wanted)
         return [] if len(wanted) - len(absent) >= least else absent
 

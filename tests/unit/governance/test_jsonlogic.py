@@ -132,6 +132,9 @@ ERRORS: list[tuple[Any, str, str]] = [
     ({"none": [{"var": "user.role"}, True]}, "type", "/none"),
     ({"some": [[1, "2"], {">": [{"var": ""}, 0]}]}, "type", "/some/1/>"),
     ({"!": {"merge": [{"var": "user.role"}]}}, "type", "/!/merge"),
+    ({"!": [{"missing_some": [1, "user.role"]}]}, "type", "/!/0/missing_some"),
+    ({"!": [{"missing_some": [1, {"var": "user.role"}]}]}, "type", "/!/0/missing_some"),
+    ({"var": 1.5}, "invalid", "/var"),
     ({"in": ["inan", {"merge": [{"var": "user.role"}]}]}, "type", "/in/1/merge"),
     ({"cat": ["a", 5]}, "type", "/cat"),
     ({"==": [{"substr": ["policy", {"/": [4.0, 2]}]}, ""]}, "type", "/==/0/substr"),
@@ -294,7 +297,7 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
     ({"missing": []}, set(), False),
     ({"missing": [["a"], "b"]}, {"b"}, True),
     ({"missing": [{"var": "names"}]}, {"names"}, True),
-    ({"missing": [1, True]}, {"1"}, False),
+    ({"missing": [1, True, 2.0, 2.5]}, {"1", "2"}, False),
     ({"some": [[1], {"!!": [{"missing": {"merge": ["a"]}}]}]}, set(), False),
     ({"missing_some": [1, ["a", "b"]]}, {"a", "b"}, False),
     ({"missing_some": [{"var": "n"}, ["a"]]}, {"n", "a"}, False),
@@ -330,18 +333,25 @@ def test_whole_numbers_are_names_too() -> None:
     }
     worked_out = {"==": [{"missing": {"merge": [1, "a"]}}, [1, "a"]]}
     assert evaluate(compile_rule(worked_out), {}).reads == {"1": None, "a": None}
+    assert evaluate(compile_rule({"!": [{"missing": [1.0]}]}), {"1": 2}) == Matched(True, {"1": 2})
+    assert evaluate(compile_rule({"==": [{"var": 1.0}, 2]}), {"1": 2}) == Matched(True, {"1": 2})
+    assert evaluate(compile_rule({"!": [{"missing": [""]}]}), {}) == Matched(True, {"": {}})
     for name in (True, 1.5, None, [["a"]], {"merge": [[1.5]]}):
         assert isinstance(evaluate(compile_rule({"!!": [{"missing": [name, "a"]}]}), {}), RuleError)
 
 
 def test_names_that_are_worked_out_are_looked_for() -> None:
     facts = {"names": ["a", "b"], "a": 1, "one": "c"}
-    wanted = {"==": [{"missing": [{"var": "names"}, {"var": "one"}]}, ["b", "c"]]}
-    assert evaluate(compile_rule(wanted), facts).reads == {**facts, "b": None, "c": None} | {"a": 1}
+    wanted = {"==": [{"missing": [{"var": "names"}]}, ["b"]]}
+    assert evaluate(compile_rule(wanted), facts) == Matched(True, {"names": ["a", "b"], "a": 1, "b": None})
+    several = {"==": [{"missing": [{"var": "one"}, "a"]}, ["c"]]}
+    assert evaluate(compile_rule(several), facts) == Matched(True, {"one": "c", "c": None, "a": 1})
     some = {"==": [{"missing_some": [1, {"var": "names"}]}, []]}
     assert isinstance(evaluate(compile_rule(some), facts), Matched)
-    listed = {"==": [{"missing": [["a", "b"], "z"]}, ["b", "z"]]}
-    assert evaluate(compile_rule(listed), facts) == Matched(True, {"a": 1, "b": None, "z": None})
+    for names in ([["a", "b"], "z"], [{"var": "names"}, "z"]):
+        found = evaluate(compile_rule({"!!": [{"missing": names}]}), facts)
+        assert isinstance(found, RuleError)
+        assert found.code == "type"
 
 
 def test_reads_hold_each_fact_that_was_looked_at() -> None:
