@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` wraps each of its answers in an enum
 import contextvars
 import functools
 import gc
@@ -50,6 +51,7 @@ PURE: Final = (
     "cogcli.specs.template",
 )
 """Modules whose functions remember only what follows from their arguments and from the code, which stays the same."""
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _running = threading.Lock()
 _over = threading.Event()
 
@@ -272,7 +274,7 @@ def _become(env: Mapping[str, str]) -> None:
 def _interpreter(argv: list[str]) -> Iterator[None]:
     """Everything else that a command may change in its interpreter."""
     path, finders, modules = sys.path[:], sys.meta_path[:], dict(sys.modules)
-    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: _signal.getsignal(number) for number in _SIGNALS}
     depth, digits, switching = sys.getrecursionlimit(), sys.get_int_max_str_digits(), sys.getswitchinterval()
     arguments, writes_no_code, mask = sys.argv, sys.dont_write_bytecode, os.umask(0o022)
     os.umask(mask)
@@ -291,8 +293,8 @@ def _interpreter(argv: list[str]) -> Iterator[None]:
         added = [finder for finder in sys.meta_path if finder not in finders]
         sys.meta_path[:] = finders + [each for each in added if type(each).__module__ in sys.modules]
         for number, handler in handlers.items():
-            if handler is not None and signal.getsignal(number) is not handler:
-                signal.signal(number, handler)
+            if handler is not None and _signal.getsignal(number) is not handler:
+                _signal.signal(number, handler)
         sys.setrecursionlimit(depth)
         sys.set_int_max_str_digits(digits)
         sys.setswitchinterval(switching)
