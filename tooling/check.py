@@ -31,7 +31,9 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("generated files", (sys.executable, "tooling/generate.py", "--check")),
     ("registry", (str(BIN / "cogcli"), "validate", "--strict", "-C", str(ROOT))),
 )
-TESTS = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal")
+WORKERS = (os.cpu_count() or 1) + 1
+"""One more than there are processors: a test that waits for a service or a limit leaves its processor to another."""
+TESTS = (sys.executable, "-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal")
 QUICK = ("-m", "not slow", "tests/unit", "tests/architecture")
 
 
