@@ -179,15 +179,19 @@ def _solved(
 
 
 def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide) -> Iterator[Flip]:
-    """Where a comparison turns, if the call is decided otherwise there."""
+    """Where a comparison turns, if the call is decided otherwise there; else on either side of its threshold, where
+    another rule may have left off."""
     if not _is_number(found.value) or not _is_number(found.threshold):
         return
-    operator = _NEGATED[found.operator] if found.holds else found.operator
-    number = _beyond(operator, found.threshold)
-    other = decide(case.with_value(found.path, number))
-    if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
-        distance = abs(found.value - number)
-        yield Flip(found.path, operator, found.threshold, other.verdict, other.gate, found.rule, distance)
+    turned = _NEGATED[found.operator] if found.holds else found.operator
+    for operator in (turned, "<", ">"):
+        number = _beyond(operator, found.threshold)
+        other = decide(case.with_value(found.path, number))
+        if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
+            distance = abs(found.value - number)
+            yield Flip(found.path, operator, found.threshold, other.verdict, other.gate, found.rule, distance)
+            if operator == turned:
+                return
 
 
 def _beyond(operator: str, bound: float) -> float:

@@ -206,6 +206,13 @@ def test_over_a_hundred_episodes_exactly_the_decisions_that_change_are_named(
     lines = desk.run("policy", "diff", PACK, NEW, *over).assert_exit(1)
     assert sum(line.startswith("~ ep_") for line in lines.out.splitlines()) == len(expected)
     one, two = sorted(expected)[:2]
+    torn = desk.write(".cogcli/episodes/ep_01M832DSMQ5Q9Z337Z2F4TCP00/events.jsonl", b"")
+    warned = desk.run("policy", "diff", PACK, FILE, *over, "--json").assert_ok().json
+    assert ([each["code"] for each in warned["warnings"]], warned["decisions"]["passed_over"]) == (
+        ["episode.unreadable"],
+        1,
+    )
+    desk.run("policy", "diff", PACK, FILE, "--over", torn.parent.name).assert_exit(3)
     named = desk.run("policy", "diff", PACK, NEW, "--over", one, two, "--json").assert_exit(1).json
     assert [change["episode_id"] for change in named["decisions"]["changed"]] == [one, two]
 

@@ -4,25 +4,27 @@ diff`: why was a call decided so, and would another pack decide otherwise? (docs
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.packs import check_policy, evaluate_call, find_pack
-from cogcli.app.policy_history import compare_episode, explain_episode
+from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import object_of
 from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
-from cogcli.core.errors import NO, OK, PENDING, VETOED, UsageError
+from cogcli.core.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
 from cogcli.episode.store import Store
 from cogcli.governance.pack_check import run_tests
 from cogcli.governance.pack_diff import diff_packs
 from cogcli.report.humanize import count_of
+from cogcli.specs.pack import Pack
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
@@ -168,7 +170,7 @@ def diff(
         context.note("the policies are the same")
     if not over:
         return OK
-    compared = [compare_episode(one, before, after) for one in _episodes(context, [*over, *more])]
+    compared = list(_compared(context, [*over, *more], before, after))
     done = [each for each in compared if each is not None]
     changed = [change for each in done for change in (*each.changed, *each.undecided)]
     total, other = sum(each.decisions for each in done), len(compared) - len(done)
@@ -181,16 +183,26 @@ def diff(
     }
     context.answer("".join(f"{visible(decision_line(change))}\n" for change in changed))
     where = f"of {count_of(total, 'recorded decision')} in {count_of(len(done), 'episode')}"
-    passed = f"; {count_of(other, 'episode')} under no pack `{before.pack_id}`" if other else ""
+    passed = f"; {count_of(other, 'episode')} passed over: under no pack `{before.pack_id}`" if other else ""
     context.note(visible(f"{len(changed)} {where} change{passed}"))
     return NO if changed else OK
 
 
-def _episodes(context: CommandContext, names: list[str]) -> list[Path]:
-    """The episodes that are named, once each; of a directory of episodes all, the oldest first."""
-    found: dict[Path, None] = {}
+def _compared(
+    context: CommandContext, names: list[str], before: Pack, after: Pack
+) -> Iterator[EpisodeComparison | None]:
+    """What changes in each episode that is named, once each, of a directory of episodes in all, the oldest first; None
+    for one that is passed over. In a directory that is also one that cannot be read, with a warning."""
+    found: dict[Path, bool] = {}
     for name in names:
-        inside = Store(Path(name)).ids()[::-1] if os.path.isdir(name) else []
-        directories = [Path(name) / id for id in inside] or [find_episode(context.settings, name)]
-        found.update(dict.fromkeys(directories))
-    return list(found)
+        inside = [Path(name) / id for id in Store(Path(name)).ids()[::-1]] if os.path.isdir(name) else []
+        named = [] if inside else [find_episode(context.settings, name)]
+        found |= dict.fromkeys(inside, False) | dict.fromkeys(named, True)
+    for directory, is_named in found.items():
+        try:
+            yield compare_episode(directory, before, after)
+        except EnvironmentRefusal as error:
+            if is_named:
+                raise
+            context.warn(error)
+            yield None

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cogcli.governance.comparisons import comparisons_of, explain_verdict
 from cogcli.governance.policy import GovernedCall, Policy
@@ -167,3 +169,45 @@ def test_a_number_in_a_list_can_be_tried_too() -> None:
     explained = _explained([rule], args={"parts": [1, 7]})
     assert explained.flips[0].text == "5 or less would be allowed"
     assert with_value({"args": {}}, "args.a.b", 1) == {"args": {"a": {"b": 1}}}
+
+
+def test_a_number_beyond_what_other_rules_say_is_found() -> None:
+    rules = [_rule({"==": [AMOUNT, number]}, rule_id=f"r{number}") for number in (4, 5, 6)]
+    explained = _explained(rules, args={"amount": 5})
+    assert [flip.text for flip in explained.flips] == [
+        "less than 4 would be allowed",
+        "more than 6 would be allowed",
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("<", "<=", ">", ">=", "==", "!=")),
+            st.integers(-20, 20),
+            st.sampled_from(("deny", "escalate", "allow_with_gate", "allow")),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(-25, 25),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_first_number_that_flips_flips_and_none_before_it_does(
+    rules: list[tuple[str, int, str]], amount: int
+) -> None:
+    declared = [
+        _rule({operator: [AMOUNT, bound]}, verdict, f"r{number}")
+        for number, (operator, bound, verdict) in enumerate(rules)
+    ]
+
+    def verdict_at(number: int) -> tuple[str, str]:
+        found = _explained(declared, args={"amount": number}).verdict
+        return found.verdict, found.gate
+
+    here = verdict_at(amount)
+    others = [number for number in range(-30, 31) if verdict_at(number) != here]
+    flips = _explained(declared, args={"amount": amount}).flips
+    assert bool(flips) == bool(others)
+    if flips:
+        assert min(flip.distance for flip in flips) == min(abs(number - amount) for number in others)
