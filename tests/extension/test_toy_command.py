@@ -51,7 +51,7 @@ def test_it_has_help_as_all_have(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
-        (("gret", "Ana"), "usage.command", "did you mean `greet`?"),
+        (("greett", "Ana"), "usage.command", "did you mean `greet`?"),
         (("greet", "Ana", "--tims", "2"), "usage.flag", "did you mean `--times`?"),
         (("greet", "Ana", "--tone", "kin"), "usage.value", "did you mean `kind`?"),
         (("greet", "Ana", "--times", "4"), "usage.value", ""),

@@ -31,8 +31,7 @@ class GcFlags(Flags):
 @command(
     examples=(
         ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would go?"),
-        ("cogcli gc --older-than 90d --outcome ok --yes", "in scripts"),
-        ("cogcli gc --expired --dry-run", "what do packs keep no longer?"),
+        ("cogcli gc --expired --yes", "in scripts: what packs keep no longer"),
         ("cogcli gc --pin @last", "keep this one"),
     ),
     exits=(0, 2, 3, 130),

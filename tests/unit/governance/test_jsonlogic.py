@@ -310,7 +310,7 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "paths", "computed"), COMPUTED, ids=str)
+@pytest.mark.parametrize(("rule", "paths", "computed"), COMPUTED, ids=[str(each[0]) for each in COMPUTED])
 def test_which_facts_a_rule_names(rule: Any, paths: set[str], computed: bool) -> None:
     found = compile_rule(rule)
     assert (found.paths, found.computed) == (paths, computed)

@@ -22,8 +22,8 @@ from cogcli.verification import failure_rules
 from cogcli.verification.check_result import FAILED, PASSED
 from cogcli.verification.harness import EFFECTS, Bench, check_rule
 
-OTHER_ENTRIES = ("command line", "environment")
-"""Categories of what a command refuses before there is a run."""
+OTHER_ENTRIES = ("command line", "environment", "agent")
+"""Categories of what a command refuses before there is a run, and of how a loop ends: tests/unit/cognition."""
 
 
 def provoked(lines: InvokerRules, id: str) -> Any:
