@@ -31,6 +31,7 @@ from cogcli.report.trace_spans import (
     microseconds_of,
     some,
 )
+from cogcli.report.turn_spans import TurnSpans
 
 _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")
@@ -48,6 +49,7 @@ class _Fold:
     def __init__(self, io: bool) -> None:
         self._io = io
         self._open = OpenSpans()
+        self._turns = TurnSpans(self._open, io=io)
         self._trace = ""
         self._repeats: dict[str, list[RetryWait]] = {}
         self._resource: Attributes = {"service.name": "cogcli"}
@@ -63,6 +65,8 @@ class _Fold:
             return
         run = self._run(event)
         type, row = event.event_type, row_of(event.event_type)
+        if self._turns.apply(event, payload, run, before):
+            return
         if event.phase == "act" and type != "call.retried":
             self._act(event, payload)
         elif event.phase == "terminate":

@@ -87,13 +87,17 @@ class OpenSpans:
         self.spans: list[TraceSpan] = []
         self.runs: dict[str, TraceSpan] = {}
         self.steps: dict[tuple[str, str], TraceSpan] = {}
+        self.around: dict[str, TraceSpan] = {}
+        """By run the span within it that is around its steps."""
         self.openings: dict[str, str] = {}
         """Span id -> the id of the event that opened it: attempts are named by it."""
         self._used: set[str] = set()
 
-    def open(self, event: Event, parent: str, name: str, attributes: Attributes) -> TraceSpan:
-        """A span that begins with this event."""
-        opening = text_of(event.id) or f"{event.episode_id}/{self.count}"
+    def open(
+        self, event: Event, parent: str, name: str, attributes: Attributes, *, part: str = ""
+    ) -> TraceSpan:
+        """A span that begins with this event; `part` keeps several of one event apart."""
+        opening = (text_of(event.id) or f"{event.episode_id}/{self.count}") + part
         id = span_of(opening)
         if id in self._used:  # a log that names two events alike; a span must not be its own parent
             opening = f"{opening}/{event.episode_id}/{self.count}"
@@ -109,13 +113,14 @@ class OpenSpans:
         self.spans.append(span)
 
     def near(self, run_id: str, step_id: str) -> TraceSpan:
-        """The span that is open around something of a step: the step's, its owner's, else the run's."""
+        """The span that is open around something of a step: the step's, its owner's, a turn's part, else the run's."""
         while step_id:
             span = self.steps.get((run_id, step_id))
             if span is not None and span.is_open:
                 return span
             step_id = StepPath(step_id).owner
-        return self.runs[run_id]
+        around = self.around.get(run_id)
+        return around if around is not None and around.is_open else self.runs[run_id]
 
     def cut_off(self, at: int) -> None:
         """End the steps that were open when a run stopped: they begin anew, if at all."""

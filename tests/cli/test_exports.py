@@ -101,6 +101,19 @@ def test_fresh_runs_are_read_too(demo: Project) -> None:
         check_chrome(demo.run("trace", "@last", "--format", "chrome").assert_ok().out)
 
 
+@pytest.mark.parametrize("name", ["allowed", "needs-finance", "refused"])
+def test_the_turns_of_an_agent_are_read_too(desk: Project, name: str) -> None:
+    desk.run("agent", "invoke", f"requests/{name}.json")
+    for more in ((), ("--io",)):
+        message = read_otlp(desk.run("trace", "--format", "otlp", *more).assert_ok().out)
+        check_tree(message)
+        names = [span.name for span in message.resource_spans[0].scope_spans[0].spans]
+        assert {"cogcli.turn 1", "cogcli.layer goals", "cogcli.compiler", "cogcli.stage evidence"} <= set(
+            names
+        )
+    check_chrome(desk.run("trace", "--format", "chrome").assert_ok().out)
+
+
 def test_an_export_is_of_a_whole_episode(demo: Project) -> None:
     demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
     demo.run("trace", "@last", "--format", "otlp", "--step", "first").assert_exit(2)

@@ -1,0 +1,97 @@
+"""The spans of an agent's turns within a trace: turn > layer > step, and the compiler with its stages
+(docs/reference/protocols.md#export).
+
+1. A layer is logged when it is through: it began where what was logged before it ended.
+2. The layer `action` begins with the plan, so that the steps hang below it.
+3. The stages of the compiler have no times of their own: they stand at its beginning, in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.events.envelope import Event
+from cogcli.report.trace_spans import Attributes, OpenSpans, TraceSpan, json_text, some
+
+_ACTION: Final = "action"
+_LAST: Final = "reflection"
+_CRITIC: Final = {"critic.verified": "cogcli.critic.verify", "critic.scored": "cogcli.critic.score"}
+_TAKEN: Final = ("layer.completed", "context.compiled", "plan.created", *_CRITIC)
+
+
+class TurnSpans:
+    """Opens and closes the spans of the turns of a log as its events are read."""
+
+    def __init__(self, spans: OpenSpans, *, io: bool) -> None:
+        self._open = spans
+        self._io = io
+        self._turn: TraceSpan | None = None
+        self._number = 0
+        self._action: TraceSpan | None = None
+        self._since = 0
+
+    def apply(self, event: Event, payload: dict[str, Any], run: TraceSpan, before: int) -> bool:
+        """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
+        number = payload.get("turn")
+        if type(number) is not int or event.event_type not in _TAKEN:
+            return False
+        turn = self._turn
+        if turn is None or number != self._number:
+            turn = self._begin(event, number, run, before)
+        if event.event_type == "layer.completed":
+            self._layer(event, payload, turn)
+        elif event.event_type == "context.compiled":
+            self._compiled(event, payload, turn)
+        elif event.event_type == "plan.created":
+            self._action = self._part(event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION})
+            self._action.start = self._open.now
+            self._open.around[text_of(event.run_id)] = self._action
+        else:
+            turn.attributes |= some({_CRITIC[event.event_type]: text_of(payload.get("verdict"))})
+        self._since = self._open.now
+        return True
+
+    def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
+        """The span of a turn that begins with the event before this one."""
+        for span in (self._action, self._turn):
+            if span is not None:
+                span.cut_off(before)
+        attributes: Attributes = {"cogcli.turn": number, "cogcli.run.id": text_of(event.run_id)}
+        turn = self._open.open(event, run.id, f"cogcli.turn {number}", attributes, part="/turn")
+        turn.start = self._since = max(run.start, before)
+        self._turn, self._number, self._action = turn, number, None
+        self._open.around[text_of(event.run_id)] = turn
+        return turn
+
+    def _part(self, event: Event, turn: TraceSpan, name: str, attributes: Attributes) -> TraceSpan:
+        """A part of a turn, from the end of what was before it."""
+        span = self._open.open(event, turn.id, name, some({**attributes, "cogcli.turn": self._number}))
+        span.start = self._since
+        return span
+
+    def _layer(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        name = text_of(payload.get("layer")) or "layer"
+        attributes = {"cogcli.layer": name, "cogcli.skipped": text_of(payload.get("skipped"))}
+        if name == _ACTION and self._action is not None:
+            span, self._action = self._action, None
+            span.attributes |= some(attributes)
+            self._open.around[text_of(event.run_id)] = turn
+        else:
+            span = self._part(event, turn, f"cogcli.layer {name}", attributes)
+        if self._io:
+            span.attributes["cogcli.writes"] = json_text(payload.get("writes"))
+        span.close(self._open.now)
+        if name == _LAST:
+            turn.close(self._open.now)
+
+    def _compiled(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        hash = text_of(payload.get("context_hash"))
+        span = self._part(event, turn, "cogcli.compiler", {"cogcli.context.hash": hash})
+        span.close(self._open.now)
+        context = object_of(payload.get("context"))
+        for stage, digest in object_of(object_of(context.get("context_ledger")).get("stage_hashes")).items():
+            told = some({"cogcli.stage": stage, "cogcli.stage.hash": text_of(digest)})
+            one = self._open.open(event, span.id, f"cogcli.stage {stage}", told, part=f"/{stage}")
+            one.start = span.start
+            one.close(span.start)
