@@ -19,6 +19,7 @@ from cogcli.specs.pack import (
 )
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, NumberShape, Text, record, required
+from cogcli.specs.skill_shape import MAX_STEPS, STEP, check_steps
 
 _NAME: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
 _WORDS: Final = ListOf(Text(empty=False))
@@ -154,7 +155,7 @@ _DECISIONS: Final = record(
                 {
                     "id": required(_NAME),
                     "decision": _NAME,
-                    "steps": required(ListOf(FREE, least=1)),
+                    "steps": required(ListOf(STEP, least=1, most=MAX_STEPS, code="skill.steps")),
                     "success": Data(),
                     "outcome": record({"met": _NAME, "unmet": _NAME}),
                     "reply": Text(),
@@ -252,7 +253,9 @@ _NAMED: Final = (
 
 def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a pack by itself that its shape cannot express: patterns without a bound of time,
-    and names that are given twice."""
+    names that are given twice, and the steps of templates."""
+    for index, template in enumerate(_entries(raw, "decision_layer", "task_templates")):
+        check_steps(template, report, "decision_layer", "task_templates", index)
     for path, pattern in _patterns(raw):
         if isinstance(pattern, str) and (why := refusal(pattern)):
             report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")

@@ -3,7 +3,7 @@
 
 1. A template is the skill `agent.PACK.TEMPLATE`; `lane:TEMPLATE` in it is the nested skill of that template.
 2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write; all of type any.
-3. Of steps that are lanes at most four run at once: the fifth waits for the first.
+3. Of steps that are lanes at most four run at once: the fifth waits for the first; of one for each item, too.
 4. The run itself has the skill `agent.PACK`, which has no steps of its own: each turn brings a plan.
 """
 
@@ -98,6 +98,10 @@ def _step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         made["uses"] = NESTED + template_skill_id(pack, step["uses"].removeprefix(LANE))
     if "config" in step:
         made["config"] = dict(step["config"] or {})
+        foreach = made["config"].get("foreach")
+        if foreach and is_lane(step):
+            most = min(foreach.get("max_parallel") or MOST_LANES, MOST_LANES)
+            made["config"]["foreach"] = {**foreach, "max_parallel": most}
     for members in (made, made.get("config") or {}):
         if members.get("depends_on") is not None:
             members["depends_on"] = [prefix + name for name in members["depends_on"]]

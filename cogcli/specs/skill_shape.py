@@ -60,7 +60,7 @@ _CONFIG: Final[Keys] = {
         "max_parallel": NumberShape(least=1, most=256, whole=True),
     },
 }
-_STEP: Final = record(
+STEP: Final = record(
     {
         "id": required(
             Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")
@@ -87,7 +87,7 @@ SKILL: Final = record(
         "description": required(Text(empty=False)),
         "inputs": required(FIELDS, nullable=True),
         "outputs": required(FIELDS, nullable=True),
-        "steps": required(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
+        "steps": required(ListOf(STEP, least=1, most=MAX_STEPS, code="skill.steps")),
         "metadata": FREE,
         "status": Text(),
         "triggers": Data(),
@@ -109,12 +109,18 @@ def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
     for path in find_in_skill(raw):
         message = f"`{'.'.join(map(str, path))}` holds a secret as written text"
         report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
+    check_steps(raw, report)
+
+
+def check_steps(raw: dict[str, Any], report: ProblemReport, *path: str | int) -> None:
+    """Report the faults of the `steps` of a skill, or of what lies at a path of another file."""
     seen: dict[str, int] = {}
     for index, step in enumerate(list_of(raw.get("steps"))):
         if not isinstance(step, dict):
             continue
         id = step.get("id")
-        part = report.part(f"step `{id}`" if isinstance(id, str) else f"step {index + 1}", "steps", index)
+        place = (*path, "steps", index)
+        part = report.part(f"step `{id}`" if isinstance(id, str) else f"step {index + 1}", *place)
         if isinstance(id, str) and (first := seen.setdefault(id, index)) != index:
             part.error("step.duplicate", ("id",), f"this id is taken by the {_nth(first + 1)} step")
         _check_step(step, part)

@@ -17,6 +17,8 @@ from cogcli.specs.checks.write_conflicts import check_names, check_outputs, chec
 from cogcli.specs.skill import NESTED, Skill, skills_of, targets_of
 
 MAX_DEPTH: Final = 10
+MAX_LANES: Final = 2
+"""How deep templates of a pack nest."""
 """The levels of nested skills."""
 
 
@@ -74,8 +76,14 @@ def check_nesting(context: CheckContext) -> None:
     skills = context.catalog.skills
     below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
     nested = {id: ids for id, ids in below.items() if ids}
+    lanes = {id: [name for name in ids if skills[name].at] for id, ids in nested.items() if skills[id].at}
     depths: dict[str, int] = {}
+    lane_depths: dict[str, int] = {}
     for id in nested:
+        if id in lanes and _depth(lanes, id, lane_depths) > MAX_LANES:
+            deepest = max(lanes[id], key=lambda name: lane_depths.get(name, 0))
+            message = f"lanes nest more than {MAX_LANES} deep"
+            _report_nesting(context, skills[id], "skill.depth", message, deepest)
         cycle = shortest_cycle(id, lambda name: nested.get(name, ()))
         if cycle:
             _report_nesting(context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1])
