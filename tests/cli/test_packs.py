@@ -199,6 +199,20 @@ def test_a_hash_names_exactly_one_pack(desk: Project) -> None:
     )
 
 
+def test_a_rule_that_is_edited_under_the_same_version_is_another_policy_at_once(desk: Project) -> None:
+    reference = desk.run("pack", "hash", PACK).assert_ok().out.strip()
+    before = _refund(desk, "ord_440").assert_exit(5)
+    assert _events(desk, before, "approval.requested")[0]["gate"] == "GATE_OPERATOR"
+    assert _events(desk, before, "run.started")[0]["pins"]["policy"] == reference
+    _change_pack(desk, "{var: args.amount}, 200]", "{var: args.amount}, 10]")
+    under = ("--pack", reference, "--intent", "support.refund", "--user", "cust_7")
+    stale = desk.run("run", "support.refund", "-p", "order_id=ord_440", *under, "--json").assert_exit(3)
+    assert stale.json["error"]["code"] == "pack.mismatch"
+    after = _refund(desk, "ord_440").assert_exit(5)
+    assert _events(desk, after, "approval.requested")[0]["gate"] == GATE
+    assert _events(desk, after, "run.started")[0]["pins"]["policy"] != reference
+
+
 def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
     desk.run("pack", "check", PACK).assert_ok()
     desk.run("policy", "test", PACK).assert_ok()
