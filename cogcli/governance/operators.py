@@ -102,9 +102,9 @@ def _missing_some(call: OperatorCall) -> Evaluate:
     _note_names(call, written if isinstance(written, list) else [written])
 
     def missing_some(evaluation: Evaluation, scope: Any) -> list[Any]:
-        least, wanted = whole_of(needed(evaluation, scope)), list_of(names(evaluation, scope))
-        absent = _absent(evaluation, scope, wanted)
-        return [] if len(wanted) - len(absent) >= least else absent
+        least, wanted = needed(evaluation, scope), names(evaluation, scope)
+        absent = _absent(evaluation, scope, list_of(wanted))
+        return [] if len(wanted) - len(absent) >= whole_of(least) else absent
 
     return missing_some
 

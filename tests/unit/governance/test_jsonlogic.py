@@ -134,6 +134,7 @@ ERRORS: list[tuple[Any, str, str]] = [
     ({"!": {"merge": [{"var": "user.role"}]}}, "type", "/!/merge"),
     ({"!": [{"missing_some": [1, "user.role"]}]}, "type", "/!/0/missing_some"),
     ({"!": [{"missing_some": [1, {"var": "user.role"}]}]}, "type", "/!/0/missing_some"),
+    ({"!": [{"missing_some": [True, {"var": "no.no"}]}]}, "missing", "/!/0/missing_some/1/var"),
     ({"var": 1.5}, "invalid", "/var"),
     ({"in": ["inan", {"merge": [{"var": "user.role"}]}]}, "type", "/in/1/merge"),
     ({"cat": ["a", 5]}, "type", "/cat"),
