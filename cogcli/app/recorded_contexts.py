@@ -11,12 +11,9 @@ from cogcli.cognition.invocation import recorded_invocation
 from cogcli.cognition.recorded_contexts import RecompiledTurn, recompile
 from cogcli.context.compiler import CompiledContext
 from cogcli.context.placements import Placement, placements, words_of
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.problems import suggestion
-from cogcli.episode.layout import EVENTS
-from cogcli.episode.refusals import unreadable
-from cogcli.specs.spec_snapshot import without_secret_requirements
 
 
 class TurnContext(NamedTuple):
@@ -71,13 +68,10 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
 
 
 def _recompiled(log: AgentLog) -> list[RecompiledTurn]:
-    """The contexts of the turns. Raises EnvironmentRefusal where the log is none of ours after all."""
-    try:
-        invocation = recorded_invocation(log.started, without_secret_requirements(log.catalog))
-        return list(recompile(invocation, log.events))
-    except (KeyError, TypeError, ValueError, AttributeError, CogcliError) as error:
-        why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
-        raise unreadable(log.directory, why, file=EVENTS) from error
+    """The contexts of the turns. Raises EnvironmentRefusal `episode.unreadable`."""
+    catalog = log.read_catalog()
+    with log.refusing():
+        return list(recompile(recorded_invocation(log.started, catalog), log.events))
 
 
 def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:

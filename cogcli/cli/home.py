@@ -13,7 +13,7 @@ Run      run  resume  rerun  replay       run, continue, repeat, re-check
 Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
 Author   skills  capabilities  bindings  services    ls, show, search, explain
          graph  validate  schema          draw, check, editors
-Agent    agent  policy  pack  context  memory  knowledge  who decides?
+Agent    agent  policy  pack  context  memory  knowledge  metrics  who decides?
 Check    doctor  openapi                  is all ready? do bindings work?
 Manage   gc  config  completion  serve    clear away, settings, tab key, clients
          explain  help                    codes, topics

@@ -338,6 +338,7 @@ FAILURES: tuple[FailureRow, ...] = (
         USAGE,
     ),
     FailureRow("command line", PathAbsent, "path.absent", NO),
+    FailureRow("command line", CogcliError, "metrics.missed", NO),
     FailureRow("command line", CogcliError, "replay.differs", NO),
     FailureRow(
         "environment",

@@ -74,6 +74,14 @@ def _references(
     for number, objective in enumerate(decisions.objectives):
         for place, intent in enumerate(objective.intents):
             yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, decisions.intents
+    for number, target in enumerate(pack.targets):
+        if target.intent:
+            yield (
+                ("evaluation_layer", "targets", number, "intent"),
+                "intent",
+                target.intent,
+                decisions.intents,
+            )
 
 
 def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:

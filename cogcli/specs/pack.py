@@ -11,6 +11,10 @@ from cogcli.specs.fields import value_from
 
 MODES: Final = ("read_only", "local_write", "network", "delegated", "destructive")
 """Approval modes, the lowest first."""
+METRIC_NAMES: Final = (
+    "plan_verification_pass_rate", "tool_success_rate", "recovery_rate", "evidence_backed_rate",
+    "policy_compliance_rate", "mean_time_to_safe_completion_ms", "loop_guard_trip_rate",
+)  # fmt: skip
 VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
 """What a rule may say of a call, the strictest first."""
 BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")

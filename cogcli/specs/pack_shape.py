@@ -11,6 +11,7 @@ from cogcli.specs.common_shape import CAPABILITY_REF, FREE, PLAIN_REF, VERSION
 from cogcli.specs.pack import (
     BUCKETS,
     DATA_CLASSES,
+    METRIC_NAMES,
     MODES,
     PROPOSAL_CLASSES,
     TIERS,
@@ -224,7 +225,7 @@ PACK: Final = record(
                     record(
                         {
                             "intent": _NAME,
-                            "metric": required(_NAME),
+                            "metric": required(Text(choices=METRIC_NAMES)),
                             "min": required(NumberShape()),
                         }
                     )

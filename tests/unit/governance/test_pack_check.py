@@ -220,3 +220,15 @@ def test_what_a_test_of_a_rule_says() -> None:
     shadow = rule._replace(mode="shadow")
     assert [test.number for test in run_tests([shadow, rule])] == [1, 1, 0]
     assert RuleTest("r", 1, "match", "match") == RuleTest("r", 1, "match", "match", "")
+
+
+def test_a_target_names_an_intent_of_the_pack() -> None:
+    def change(raw: Any) -> None:
+        raw["evaluation_layer"] = {
+            "targets": [
+                {"metric": "recovery_rate", "min": 1},
+                {**raw["evaluation_layer"]["targets"][0], "intent": "support.refunds"},
+            ]
+        }
+
+    assert _problems(change) == [("pack.reference", "/evaluation_layer/targets/1/intent")]

@@ -1,0 +1,76 @@
+"""`metrics [EP...]`: how well agents' runs went, and whether their packs' targets are met
+(docs/reference/agent-run.md#metrics)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cogcli.app.episodes import parse_age
+from cogcli.app.metrics import MeasuredRuns, MetricsQuery, collect
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import Column, show
+from cogcli.cli.options import ListFlags, argument, command, switch, text
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+
+_COLUMNS = (
+    Column("metric"),
+    Column("intent"),
+    Column("value", right=True, shown=lambda value: f"{value:.3g}" if value < 1000 else f"{value:.0f}"),
+    Column("numerator", right=True),
+    Column("denominator", title="of", right=True),
+)
+
+
+@command(
+    examples=(
+        ("cogcli metrics", "over every run of an agent"),
+        ("cogcli metrics --pack support-desk --since 7d --check", "are the targets of the pack met?"),
+        ("cogcli metrics @last --json | jq .metrics.measures", "of one run, for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+    most=10_000,
+)
+def metrics(
+    context: CommandContext,
+    names: Annotated[list[str], argument("[EP...]", "episodes")],
+    *,
+    pack: Annotated[
+        str | None, text("--pack", "ID[@VERSION]", "only runs under this pack", completes="packs")
+    ] = None,
+    intent: Annotated[str | None, text("--intent", "ID", "only runs of this intent")] = None,
+    since: Annotated[str | None, text("--since", "AGE", "only younger ones: 30d, 12h, 45m")] = None,
+    check: Annotated[
+        bool, switch("--check", help="1 if a target of a pack is missed, 3 if a run cannot be read")
+    ] = False,
+    flags: ListFlags,
+) -> int:
+    """Measure the named episodes, or all that an agent ran. A ratio over nothing has no value."""
+    after = parse_age(context.settings, "--since", since)
+    query = MetricsQuery(names, pack or "", intent or "", after, strict=check)
+    found = collect(context.settings, query, context.warn)
+    context.own["metrics"] = found.to_payload()
+    if not context.json:
+        show(context, _COLUMNS, [each.to_payload() for each in found.measures], flags)
+    context.note(count_of(len(found.runs), "run of an agent", "runs of agents"))
+    return _check(context, found) if check else OK
+
+
+def _check(context: CommandContext, found: MeasuredRuns) -> int:
+    """Tell of each target whether it is met; the first that is missed is the error."""
+    for each in found.targets:
+        context.note(visible(f"{each.status}: {_said(each.to_payload())}"))
+    if not found.targets:
+        context.note("no target: the packs of these runs declare none")
+    if not found.missed:
+        return OK
+    first = found.missed[0].to_payload()
+    return context.fail({"code": "metrics.missed", "message": f"target missed: {_said(first)}"})
+
+
+def _said(target: dict[str, Any]) -> str:
+    of = f" of {target['intent']}" if target["intent"] else ""
+    value = "nothing to measure" if target["value"] is None else f"{target['value']:.3g}"
+    pack = target["pack_ref"].partition("#")[0]
+    return f"{target['metric']}{of} under {pack}: at least {target['min']:g}, found {value}"
