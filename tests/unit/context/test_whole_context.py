@@ -11,6 +11,8 @@ from typing import Any
 
 from cogcli.context.compiler import STAGES, Compilation, compile_context
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
+from cogcli.context.intent import resolve_intent
+from cogcli.context.tools import call_data
 from cogcli.core.canonical import digest_of
 from cogcli.governance.policy import Policy
 from cogcli.specs.pack import pack_from
@@ -239,3 +241,26 @@ def test_what_each_stage_is_hashed_of() -> None:
     assert [each["content_hash"][:7] for each in results["assembly"]["blocks"]] == ["sha256:"] * 12
     assert len(results["assembly"]["omissions"]) == 6
     assert results["budget"] == results["manifests"]["budget_report"]["allocations"]
+
+
+def test_what_rules_see_of_a_call_before_its_arguments_are_known() -> None:
+    given = _input(state={"goal": {"task": "x"}})
+    facts = {"parcel": {"id": "p1"}, "user": {"id": "eve"}}
+    assert call_data(given, resolve_intent(given), facts, "network", "parcels.move") == {
+        "parcel": {"id": "p1"},
+        "request": {
+            "intent": "parcels.trace",
+            "message": "Where is p1? My lawyer asks.",
+            "channel": "mail",
+            "locale": "en",
+            "params": {"parcel_id": "p1"},
+        },
+        "user": {"id": "ann", "role": "guest", "consent": ["preference"]},
+        "agent": {"role": "clerk", "voice": ""},
+        "run": {"safety_mode": "destructive", "turn": 1, "now": NOW},
+        "call": {"capability": "parcels.move", "approval_mode": "network", "step": ""},
+        "inputs": {"parcel_id": "p1"},
+        "vars": {},
+        "outputs": {},
+        "state": {"goal": {"task": "x"}},
+    }
