@@ -226,5 +226,6 @@ def _require_step(folded: RunFold, wanted: str | None) -> str:
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]
     if wanted in known:
         return wanted
-    hint = suggestion(wanted, known) or f"steps: {', '.join(known[:20])}"
+    some = f"steps: {', '.join(known[:20])}" if known else "no step began"
+    hint = suggestion(wanted, known) or some
     raise wrong_value(f"there is no step `{wanted}`", hint)

@@ -85,6 +85,8 @@ def _why(context: CommandContext, shown: TracedEpisode) -> None:
 
 def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     reference = shown.flags.why or ""
+    if reference == "outputs.response" and (reply := shown.fold.turns.reply_causes):
+        return [[reference, *reply]]
     flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
     places = known_places(flow, lineage.targets(shown.fold, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):

@@ -8,16 +8,19 @@ from cogcli.core.terminal_text import cells, pad, visible
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, style_of
+from cogcli.report.tree import decision_text
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 
 class Node(NamedTuple):
-    """One step; `status` is empty where nothing ran."""
+    """One step, or what stands around the steps of an agent; `status` is empty where nothing ran."""
 
     id: str
     uses: str
     after: tuple[str, ...]
     status: str = ""
+    is_step: bool = True
+    """False for a turn of an agent, and for what it decided."""
 
 
 class GraphView(NamedTuple):
@@ -43,8 +46,31 @@ def graph_of(fold: RunFold) -> GraphView:
     root = fold.root
     if root is None:
         return GraphView("", ())
-    nodes = (Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own)
+    nodes = [Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own]
+    if fold.turns.turns:
+        nodes = _with_turns(fold, nodes)
     return GraphView(f"{root.skill} {root.version}".strip(), tuple(nodes))
+
+
+def _with_turns(fold: RunFold, steps: list[Node]) -> list[Node]:
+    """The turns one after the other, each before its first steps; last the decision, or what it waits for."""
+    nodes: list[Node] = []
+    before: tuple[str, ...] = ()
+    for turn in fold.turns.turns:
+        shown = turn.step
+        nodes.append(Node(shown.id, shown.uses, before, shown.status, is_step=False))
+        before = (shown.id,)
+        nodes += [step._replace(after=step.after or before) for step in steps if step.id in turn.steps]
+    if text := decision_text(fold):
+        status = _OF_DECISION.get(text.partition(":")[0], WAITS)
+        nodes.append(Node("decision", text, before, status, is_step=False))
+    return nodes
+
+
+_OF_DECISION: Final = {
+    "completed": "done", "refused": "vetoed", "denied": "vetoed", "failed": "failed", "aborted": "skipped"
+}  # fmt: skip
+"""The status of a node by that of a decision; others wait."""
 
 
 def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
@@ -53,7 +79,9 @@ def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledL
     uses = [visible(node.uses) for node in graph.nodes]
     name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
     sign = max((cells(glyphs.sign(node.status)) for node in graph.nodes if node.status), default=0)
-    head = f"{visible(graph.title)} {glyphs.dot} {count_of(len(graph.nodes), 'step')}"
+    head = (
+        f"{visible(graph.title)} {glyphs.dot} {count_of(sum(node.is_step for node in graph.nodes), 'step')}"
+    )
     lines: list[StyledLine] = [[(fit(head, width), "bold")]]
     for node, one, other in zip(graph.nodes, names, uses, strict=True):
         lead = f"{pad(glyphs.sign(node.status), sign)} " if node.status else ""

@@ -84,6 +84,15 @@ class TurnFold:
         self._active = 0
         self._began = 0
 
+    @property
+    def reply_causes(self) -> list[str]:
+        """What the response of the run came from: its turn and template; empty where there is none."""
+        if "response" not in object_of(self.decision.get("outputs")) or not self.turns:
+            return []
+        turn = self.turns[-1]
+        template = text_of(turn.candidate.get("template"))
+        return [f"{turn.step.id} (reply of {template})" if template else turn.step.id]
+
     def apply(self, event: Event, payload: dict[str, Any]) -> None:
         """Take the next event of the root run into account."""
         kind = event.event_type

@@ -139,3 +139,34 @@ def test_state_show_has_the_decision_at_known_paths(desk: Project) -> None:
         assert desk.run("state", "show", "--path", path).assert_ok().out == f"{value}\n"
     shown = desk.run("state", "show", env={"COGCLI_FORCE_TTY": "100"}).assert_ok().out
     assert "decision  refused · must_refuse:card · support.refund · dc_" in shown
+
+
+def test_what_is_asked_of_an_episode_without_steps_is_told(desk: Project) -> None:
+    _asked(desk, "refused").assert_exit(4)
+    assert "no step began" in desk.run("trace", "--step", "t1").assert_exit(2).err
+    assert "context explain" in desk.run("explain", "@last").assert_exit(2).err
+    assert "no pack decided about a call" in desk.run("policy", "explain", "@last").assert_ok().err
+    _asked(desk, "allowed").assert_ok()
+    why = desk.run("trace", "--why", "outputs.response").assert_ok().out
+    assert why == "outputs.response ← turn 1 (reply of order_status)\n"
+
+
+COMMANDS = (
+    "trace {}", "trace {} --view timeline", "trace {} --view table --format csv", "trace {} --view lineage",
+    "trace {} --view layers --format md", "trace {} --view events --full", "trace {} --io", "trace {} --json",
+    "trace {} --format mermaid", "trace {} --format dot", "graph {}", "state show {}", "state show {} --check",
+    "diff {} @last", "verify {}", "replay {}", "rerun {}", "rerun {} --plan", "resume {}", "gc --pin {}",
+    "context explain {}", "policy explain {}", "explain {}", "trace {} --follow", "resume {} --abort", "ls",
+)  # fmt: skip
+SAYS_NO = {"rerun": (2,), "explain": (2,), "resume": (0, 2, 5, 130)}
+
+
+@pytest.mark.parametrize("name", ["allowed", "refused", "escalates", "over-budget", "needs-finance"])
+def test_no_command_breaks_on_the_episode_of_an_agent(desk: Project, name: str) -> None:
+    _asked(desk, name)
+    for command in COMMANDS:
+        words = command.format("@last").split()
+        result = desk.run(*words)
+        assert result.code in SAYS_NO.get(words[0], (0,)), f"{command}: {result.code}\n{result.err}"
+        assert "Traceback" not in result.err
+        assert "error[internal" not in result.err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from support.memory_seed import payload, propose
 
 GOLDENS = Path(__file__).parent / "goldens"
-DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
 FAKES = {"COGCLI_FAKE_CLOCK": "1795000000", "COGCLI_FAKE_IDS": "7"}
 
@@ -88,7 +86,17 @@ WITH_MEMORY = {
 CASES |= WITH_MEMORY
 REFUND = ("agent", "invoke", "requests/needs-finance.json", "--trace-id", "trace-001")
 WHERE = ("agent", "invoke", "requests/allowed.json", "--trace-id", "trace-002")
+ASK, WAITS, REFUSED = (
+    ("agent", "invoke", f"requests/{name}.json") for name in ("allowed", "needs-finance", "refused")
+)
 WITH_DESK = {
+    "agent-invoke": ((), WAITS),
+    "agent-tree": ((WAITS,), ("trace",)),
+    "agent-refused": ((REFUSED,), ("trace",)),
+    "agent-layers": ((WAITS,), ("trace", "--view", "layers")),
+    "agent-diff": ((ASK, REFUSED), ("diff",)),
+    "agent-ls": ((ASK, WAITS), ("ls",)),
+    "agent-rerun": ((REFUSED,), ("rerun", "@last")),
     "context-explain": ((REFUND,), ("context", "explain", "@last")),
     "context-why": ((REFUND,), ("context", "explain", "@last", "--why", "payments.refund")),
     "context-unknown": ((REFUND,), ("context", "explain", "@last", "--why", "order.agedays")),
@@ -112,18 +120,19 @@ ROWS = (
     "memory-proposals",
     "context-",
     "metrics",
+    "agent-l",
+    "agent-d",
 )
 """Screens made of rows: these never exceed the width."""
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CASES)
-def test_screen_is_as_agreed(demo: Any, name: str, mode: str) -> None:
+def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
     before, command = CASES[name]
+    demo = request.getfixturevalue("desk" if name in WITH_DESK else "demo")
     if name in WITH_DEFECT:
         seed_defects(demo)
-    if name in WITH_DESK:
-        shutil.copytree(DESK, demo.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     if name in WITH_MEMORY:
         propose(demo.root, payload("email"), payload("phone"))
         propose(demo.root, payload("letter", **{"class": "correction"}), tenant="acme", consent=())

@@ -134,7 +134,7 @@ def test_a_denied_call_and_a_shadow_rule(desk: Project) -> None:
 
 def test_what_nobody_can_tell_is_said(desk: Project) -> None:
     desk.run("run", "support.refund", "-p", "order_id=ord_440", "--json").assert_ok()
-    assert "no pack governed" in desk.run("policy", "explain", "@last").assert_ok().err
+    assert "no pack decided" in desk.run("policy", "explain", "@last").assert_ok().err
     desk.run("policy", "explain", "@last", "--call", "refund").assert_exit(2)
     desk.run("policy", "explain", "ep_none").assert_exit(2)
 

@@ -129,7 +129,7 @@ def explain(
     lines = [line for each in calls for line in (*explanation_lines(each), "")]
     context.answer("".join(f"{visible(line)}\n" for line in lines[:-1]))
     if not calls:
-        context.note("no pack governed this run")
+        context.note("no pack decided about a call of this run")
     return OK
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from fakes.agent_log import AgentLog
 from fakes.risk_review import risk_review
 
 from cogcli.report.graph import GraphView, Node, dot, graph_of, mermaid, text
@@ -69,3 +70,24 @@ def test_graphviz_reads_what_is_drawn() -> None:
 def test_edges_lead_between_known_steps_only() -> None:
     assert HOSTILE.edges == [('x"]; y --> z', "b")]
     assert graph_of(fold([])).nodes == ()
+
+
+def test_an_agents_steps_come_after_their_turn_and_before_the_decision() -> None:
+    log = AgentLog().until_gate()
+    waiting = graph_of(fold(log.events))
+    assert waiting.edges[:1] == [("turn 1", "t1_order")]
+    assert waiting.nodes[-1].uses == "pending_approval: GATE_FINANCE_APPROVAL"
+    ended = graph_of(fold(log.to_end().events))
+    assert (ended.nodes[-1].id, ended.nodes[-1].status) == ("decision", "done")
+    assert plain_text(text(ended, UNICODE, width=80)[0]).endswith("3 steps")
+
+
+def test_a_refused_request_is_a_turn_and_a_decision() -> None:
+    log = AgentLog()
+    log.layer("policy_gate", verdict="refuse")
+    log.close_turn(goal_met=False)
+    log.add("decision.recorded", "insight", {"status": "refused", "status_reason": "must_refuse:card"})
+    graph = graph_of(fold(log.events))
+    assert [(node.id, node.status) for node in graph.nodes] == [("turn 1", "vetoed"), ("decision", "vetoed")]
+    assert graph.edges == [("turn 1", "decision")]
+    assert "turn 1" in mermaid(graph)
