@@ -61,9 +61,12 @@ class LogIndex:
         """Requests for approval by their id."""
         self._answered: list[Event] = []
         self.redeemed: dict[str, int] = {}
-        """By the id of a person's answer: the position of the decision about the call that it led to."""
-        self._drafted = 0
-        """The position of the last event that the engine drafts."""
+        """By the id of a person's answer: the position of the decision about the call that it led to; of an escalation
+        that of whatever came next."""
+        self._stale: set[str] = set()
+        """The ids of answers that were not valid when they were to be used."""
+        self._escalations: dict[str | None, str] = {}
+        """By step: the id of the latest answer to an escalation, until the engine drafts an event."""
         self.keys: dict[ScopeKey, str] = {}
         """The idempotency key that a call was sent with last, where a service had closed the one before."""
         self.probes: Counter[ScopeKey] = Counter()
@@ -104,10 +107,15 @@ class LogIndex:
             self.answers[key] = event.payload
         elif kind == "approval.requested":
             self.requests[event.payload["approval_id"]] = event
+            self._escalations.pop(event.step_id, None)
+            # Asked again: what was answered before, and led to nothing, was not valid.
+            same = [each for each in self._answered if (each.run_id, each.step_id) == key]
+            self._stale.update(each.id for each in same if not self._used(each))
         elif row.resolves:
-            self._answered.append(event)
+            self.note_answer(event)
         if not row.one_process_only:
-            self._drafted = event.seq or 0
+            self.redeemed |= dict.fromkeys(self._escalations.values(), event.seq or 0)
+            self._escalations.clear()
             path = StepPath(event.step_id or "")
             if path.is_probe and row.closes:
                 self.probes[event.run_id, path.owner] += 1
@@ -139,6 +147,12 @@ class LogIndex:
             if event.payload["approval_id"] in self.requests
         )
 
+    def note_answer(self, event: Event) -> None:
+        """Take up a person's answer, one of this sitting, too: its request is open no more."""
+        self._answered.append(event)
+        if event.payload.get("capability") == "":
+            self._escalations[event.step_id] = event.id
+
     @property
     def open_requests(self) -> list[Event]:
         """Requests that nobody answered yet, the latest of each step."""
@@ -153,11 +167,9 @@ class LogIndex:
         return {event.step_id or "": _asked(event) for event in waiting}
 
     def _used(self, answer: Event) -> bool:
-        """Whether what an answer allowed was begun; an escalation allows whatever comes next."""
-        if answer.payload.get("capability") == "":
-            return self._drafted > (answer.seq or 0)
-        if answer.id in self.redeemed:
-            return True
+        """Whether what an answer allowed was begun."""
+        if answer.id in self._stale or answer.id in self.redeemed:
+            return answer.id not in self._stale
         intent = self.intents.get((answer.run_id, answer.step_id))
         closing = self.closings.get((answer.run_id, answer.step_id))
         return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))

@@ -19,7 +19,7 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
 from cogcli.events import build
 from cogcli.events.envelope import Event
-from cogcli.governance.approvals import Answered, Approvals
+from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.runs.launch import (
@@ -29,7 +29,7 @@ from cogcli.runs.launch import (
     recorded_agent,
     run_engine,
 )
-from cogcli.runs.log_index import LogIndex, answered_request, locate_error
+from cogcli.runs.log_index import LogIndex, locate_error
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.replay import (
@@ -148,11 +148,12 @@ class _Resumption(NamedTuple):
         workers = self.started.payload["options"].get("max_workers", 8)
         live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
         try:
-            new = [self._append_answer(asked, granted=granted) for asked, granted in answers]
+            for asked, granted in answers:
+                self._append_answer(asked, granted=granted)
             repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
             doubts = OpenDoubts(log, journal, resolutions, repeats)
             agent = recorded_agent(environment.agent_of, catalog, self.started)
-            engine = self._engine(catalog, live, doubts, new, listener, control, agent)
+            engine = self._engine(catalog, live, doubts, listener, control, agent)
             skill, first = self.started.payload["skill"]["id"], request_from(self.started)
             finished = run_engine(engine, skill, first, log.root or "", journal, control, agent)
             return finish_run(finished, journal, control)
@@ -163,8 +164,8 @@ class _Resumption(NamedTuple):
             return pause_in_doubt(journal, waiting, error, control)
 
     def _engine(
-        self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, new: list[Answered],
-        listener: Callable[[Event], None], control: Control, agent: AgentRun | None,
+        self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
+        control: Control, agent: AgentRun | None,
     ) -> Engine:  # fmt: skip
         environment, request, log = self.environment, self.request, self.log
         sink = ResumeSink(self.journal, log, control, abort=request.abort)
@@ -189,7 +190,7 @@ class _Resumption(NamedTuple):
             clock=environment.clock,
             ids=environment.ids,
             listener=lambda event: listener(event) if (event.seq or 0) > before else None,
-            approvals=Approvals((*log.approvals, *new)),
+            approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
             asked=log.asked if request.allow_changed_specs else None,
         )
@@ -250,7 +251,7 @@ class _Resumption(NamedTuple):
         )
         self.journal.append(draft)
 
-    def _append_answer(self, asked: Event, *, granted: bool) -> Answered:
+    def _append_answer(self, asked: Event, *, granted: bool) -> None:
         payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
         by, role = _approver(asked, self.request.by)
         of_gate = {"role": role, "os_user": _os_user()} if "approver_roles" in asked.payload else {}
@@ -262,7 +263,7 @@ class _Resumption(NamedTuple):
             by=by,
             payload={**payload, "reason": self.request.reason, **of_gate},
         )
-        return answered_request(asked, self.journal.append(draft, durable=True))
+        self.log.note_answer(self.journal.append(draft, durable=True))
 
 
 def _recorded_chains(started: Event) -> dict[str, BindingChain]:

@@ -27,6 +27,7 @@ from cogcli.runs.log_dispatcher import LogDispatcher, error_of_ending
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import Control
 
+_VERDICT: Final = ("verdict", "rule", "gate")
 ABORT: Final = "ABORT"
 """The `signal` of `run.aborting` where no signal came."""
 
@@ -58,6 +59,8 @@ class ResumeSink:
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
         recorded = self._log.take_recorded(draft) or (None if self._abort else self._open_request(draft))
+        if recorded is not None and _decides_otherwise(draft, recorded):
+            recorded = None
         if recorded is not None:
             self.dispatcher.mark_delivered(recorded)
             return recorded
@@ -121,3 +124,10 @@ class ResumeSink:
             ):
                 return event
         return None
+
+
+def _decides_otherwise(draft: Draft, recorded: Event) -> bool:
+    """Whether a pack that was changed says something else of a call than the recorded decision."""
+    if draft.event_type != "policy.decided":
+        return False
+    return any(draft.payload.get(name) != recorded.payload.get(name) for name in _VERDICT)

@@ -193,3 +193,73 @@ def test_signs_of_life_while_a_call_is_waited_for(desk: Project) -> None:
     heard = [event.payload for event in events(desk) if event.event_type == beats]
     assert {tuple(each["waiting_on"]) for each in heard} == {("t1_order",)}
     assert all(each["elapsed_ms"] >= 50 and each["remaining"]["turns"] == 5 for each in heard)
+
+
+GATE = "GATE_FINANCE_APPROVAL"
+START, DAY = 1_800_000_000, 86_400
+FINANCE = ("resume", "@last", "--approve", GATE, "--by", "ann:finance")
+OPERATOR = ("resume", "@last", "--approve", "GATE_OPERATOR", "--by", "ann")
+
+
+def at(seconds: float) -> dict[str, str]:
+    """An environment in which it is so late."""
+    return {"COGCLI_FAKE_CLOCK": str(int(START + seconds))}
+
+
+def count(desk: Project, kind: str) -> int:
+    return [event.event_type for event in events(desk)].count(kind)
+
+
+@pytest.mark.parametrize("late", [DAY + 1, -500], ids=["after its time", "the clock set back"])
+@pytest.mark.parametrize(("name", "answer"), [("needs-finance", FINANCE), ("escalates", OPERATOR)])
+def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(
+    desk: Project, name: str, answer: tuple[str, ...], late: int
+) -> None:
+    desk.run("agent", "invoke", f"requests/{name}.json", env=at(0)).assert_exit(5)
+    desk.run(*answer, env=at(late)).assert_exit(5)
+    assert (count(desk, "approval.requested"), count(desk, "step.started")) == (2, 2 * (name != "escalates"))
+    assert said(desk)[0] in ("pending_approval", "escalated")
+    desk.run(*answer, env=at(max(late, 0) + 10)).assert_exit(0 if name != "escalates" else 5)
+    if name == "escalates":
+        desk.run(*FINANCE, env=at(max(late, 0) + 20)).assert_ok()
+    assert said(desk) == ("completed", "")
+    assert [each["answer"] for each in decision(desk)["approvals"]] == ["granted"] * (
+        2 + (name == "escalates")
+    )
+
+
+def test_an_escalation_that_was_used_does_not_expire(desk: Project) -> None:
+    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    desk.run("agent", "invoke", "requests/escalates.json", env=at(0)).assert_exit(5)
+    desk.run(*OPERATOR, env=at(10)).assert_exit(5)
+    desk.run(*FINANCE, env=at(5 * DAY)).assert_ok()
+    assert said(desk) == ("completed", "")
+    assert count(desk, "approval.requested") == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "status"),
+    [
+        ("{var: args.amount}, 200]", "{var: args.amount}, 100]", 5, ("pending_approval", GATE)),
+        ("approver_roles: [finance]", "approver_roles: [boss]", 5, ("pending_approval", GATE)),
+        ("receipt ${outputs.receipt.id}.", "done.", 5, ("pending_approval", GATE)),
+        ("{var: args.amount}, 200]", "{var: args.amount}, 2000]", 5, ("pending_approval", "GATE_OPERATOR")),
+        ("{var: order.age_days}, 30]", "{var: order.age_days}, 3]", 4, ("denied", "refund_window")),
+    ],
+    ids=["rule", "roles", "template", "gate", "denied"],
+)
+def test_a_pack_that_was_edited_under_its_version_decides_anew(
+    desk: Project, old: str, new: str, code: int, status: tuple[str, str]
+) -> None:
+    desk.run("agent", "invoke", "requests/needs-finance.json").assert_exit(5)
+    edit(desk, old, new)
+    refused = desk.run(*FINANCE, "--json").assert_exit(3)
+    assert refused.json["error"]["code"] == "resume.changed-specs"
+    assert count(desk, "approval.granted") == 0
+    desk.run(*FINANCE, "--allow-changed-specs").assert_exit(code)
+    found = decision(desk)
+    assert (found["status"], found["status_reason"]) == status
+    assert "payments.refund" not in [
+        call["capability"] for call in found["calls"] if call["status"] == "done"
+    ]
+    desk.run("verify", "@last").assert_ok()
