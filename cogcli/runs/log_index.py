@@ -140,11 +140,11 @@ class LogIndex:
 
     @property
     def approvals(self) -> tuple[Answered, ...]:
-        """What people answered, in order."""
+        """What people answered, in order, but for what was not valid when it was to be used."""
         return tuple(
             answered_request(self.requests[event.payload["approval_id"]], event, used=self._used(event))
             for event in self._answered
-            if event.payload["approval_id"] in self.requests
+            if event.payload["approval_id"] in self.requests and event.id not in self._stale
         )
 
     def note_answer(self, event: Event) -> None:
@@ -168,8 +168,8 @@ class LogIndex:
 
     def _used(self, answer: Event) -> bool:
         """Whether what an answer allowed was begun."""
-        if answer.id in self._stale or answer.id in self.redeemed:
-            return answer.id not in self._stale
+        if answer.id in self.redeemed:
+            return True
         intent = self.intents.get((answer.run_id, answer.step_id))
         closing = self.closings.get((answer.run_id, answer.step_id))
         return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))
