@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
 from cogcli.context.intent import IntentResult, resolve_intent
 from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.errors import BindingResolutionError
+from cogcli.core.redact import Redactor
 from cogcli.events.envelope import Event
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import Requester, RunPolicy
@@ -20,6 +21,8 @@ from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.selection import SelectionOptions, select
+
+_BY_NAME: Final = Redactor()
 
 
 class Fetched(NamedTuple):
@@ -84,6 +87,13 @@ class Invocation(NamedTuple):
             "model": {"adapter": "template"},
         }
 
+    @property
+    def logged_request(self) -> AgentRequest:
+        """The request as the log holds it: without values that are secret by their names. No context has them, and a
+        replay compiles the same."""
+        named = _BY_NAME.mask({"params": self.request.params, "attachments": list(self.request.attachments)})
+        return self.request._replace(params=named["params"], attachments=tuple(named["attachments"]))
+
     def compile_input(
         self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
     ) -> CompileInput:
@@ -103,7 +113,7 @@ class Invocation(NamedTuple):
         return CompileInput(
             pack,
             self.policy.rules,
-            self.request,
+            self.logged_request,
             run,
             self.capabilities,
             (*self.fetched.edges, *learned),

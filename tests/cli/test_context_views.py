@@ -105,6 +105,15 @@ def test_nothing_but_the_episode_is_read(desk: Project) -> None:
     assert not list(desk.root.rglob("*.db"))
 
 
+def test_a_context_has_no_value_that_is_secret_by_its_name(desk: Project) -> None:
+    desk.run(
+        "agent", "invoke", "requests/needs-finance.json", "--param", "password=hunter2", "--json"
+    ).assert_exit(5)
+    desk.run("replay", "@last").assert_ok()
+    assert _explain(desk, "@last")["intent"] == "support.refund"
+    assert not [path for path in desk.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+
+
 def test_an_unknown_word_says_what_may_have_been_meant(desk: Project) -> None:
     _invoke(desk, "needs-finance", 5)
     result = desk.run("context", "explain", "@last", "--why", "payment.refund").assert_exit(2)
