@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from shlex import quote
+from typing import Any, Final, NamedTuple
 
 from cogcli.app import episodes
 from cogcli.app.agent_log import AgentLog, read_agent_log
@@ -14,6 +16,9 @@ from cogcli.context.placements import Placement, placements, words_of
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.problems import suggestion
+
+_MEMORY_ID: Final = re.compile(r"mp_[0-9a-f]{16}")
+_ENTITY: Final = re.compile(r"[a-z_]+:[\w.-]{1,100}", re.ASCII)
 
 
 class TurnContext(NamedTuple):
@@ -39,7 +44,10 @@ class TurnContext(NamedTuple):
             **payload["context_ledger"],
             "budget_report": payload["budget_report"],
             "redactions": payload["redactions"],
-            "placements": [each.to_payload() for each in (_named(known, word) if word else known)],
+            "placements": [
+                each.to_payload()
+                for each in (_named(known, word, found.given.run.tenant_id) if word else known)
+            ],
         }
 
 
@@ -98,7 +106,7 @@ def _episode_and_turn(word: str, turn: int | None) -> tuple[str, int | None]:
     return word, turn
 
 
-def _named(known: tuple[Placement, ...], word: str) -> list[Placement]:
+def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
     """What a word names. Raises UsageError, with the words that may have been meant."""
     found = [each for each in known if each.answers_to(word)]
     if not found:
@@ -106,5 +114,14 @@ def _named(known: tuple[Placement, ...], word: str) -> list[Placement]:
         hint = (
             suggestion(word, words_of(known)) or "what the stores did not give for the request was not known"
         )
-        raise UsageError("usage.value", text, hint=hint)
+        raise UsageError("usage.value", text, hint=hint, next=_in_stores(word, tenant))
     return found
+
+
+def _in_stores(word: str, tenant: str) -> tuple[str, ...]:
+    """The command that looks a memory or an entity up in the stores as they are now."""
+    if _MEMORY_ID.fullmatch(word):
+        return (f"cogcli memory ls --why {word} --tenant {quote(tenant)}",)
+    if _ENTITY.fullmatch(word):
+        return (f"cogcli knowledge query {word} --tenant {quote(tenant)}",)
+    return ()

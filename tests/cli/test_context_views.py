@@ -123,6 +123,21 @@ def test_an_unknown_word_says_what_may_have_been_meant(desk: Project) -> None:
     assert "what the stores did not give" in unheard.err
 
 
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [("mp_0123456789abcdef", "memory ls --why mp_0123456789abcdef --tenant acme"),
+     ("order:ord_2", "knowledge query order:ord_2 --tenant acme")],
+)  # fmt: skip
+def test_what_a_turn_was_not_given_is_looked_up_in_the_stores(desk: Project, word: str, command: str) -> None:
+    _invoke(desk, "refused", 4)
+    result = desk.run("context", "explain", "@last", "--why", word, "--json").assert_exit(2)
+    assert f"cogcli {command}" in result.json["error"]["next"]
+    assert desk.run(*command.split()).code in (
+        0,
+        2,
+    )  # it parses; whether there is such a memory is another question
+
+
 def test_two_contexts_are_compared_block_by_block(desk: Project) -> None:
     _invoke(desk, "allowed", 0)
     _invoke(desk, "needs-finance", 5)
