@@ -56,6 +56,11 @@ class CallPolicy(Protocol):
     """How often one call may be repeated, by whatever of step, binding or fallback; None for any."""
 
     @property
+    def intuition_mode(self) -> str:
+        """How its rules take part in the run: advisory, interventive or hybrid; empty where it has none."""
+        ...
+
+    @property
     def observe(self) -> Callable[[Event], None] | None:
         """What is given each event of the run, as soon as it is in the log; None where nothing needs them."""
         ...

@@ -249,6 +249,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         effects=dict(request.effects),
         policy=dict(request.policy),
         agent=dict(request.agent),
+        intuition_mode=engine.policy.intuition_mode if engine.policy else "",
         using="agent" if request.agent else "runner",
     )
 

@@ -54,6 +54,7 @@ def run_started(
     effects: PayloadDict | None = None,
     policy: PayloadDict | None = None,
     agent: PayloadDict | None = None,
+    intuition_mode: str = "",
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -80,6 +81,8 @@ def run_started(
         payload["effects"] = effects
     if agent:
         payload["agent"] = agent
+    if intuition_mode:
+        payload["intuition_mode"] = intuition_mode
     return _draft("run.started", run_id, payload, step_id, "system")
 
 

@@ -59,6 +59,8 @@ class RunStarted(Payload):
     """What governs the run beside safety levels: pack, intent, user, ceiling and budgets, as they were given."""
     agent: Json | None = None
     """What an agent was asked, its limits, and what its stores gave for that; absent for the run of a skill."""
+    intuition_mode: Literal["advisory", "interventive", "hybrid"] | None = None
+    """How the rules of the pack take part; absent without a pack."""
     parent_run_id: str | None
     rules: Literal[1, 2] = 1
     """Which rules the log follows (`episode.rules`); the root's first event says it."""

@@ -118,6 +118,13 @@ class Policy:
         )
 
     @property
+    def intuition_mode(self) -> str:
+        """How rules take part in a run: `interventive` where each is enforced, `hybrid` where some are, else
+        `advisory`."""
+        enforced = {rule.is_enforced for rule in self._rules}
+        return "hybrid" if len(enforced) > 1 else "interventive" if True in enforced else "advisory"
+
+    @property
     def state_parts(self) -> frozenset[str]:
         """The parts of the run's `state` that any rule may read."""
         able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]

@@ -140,6 +140,11 @@ class RunPolicy:
         }
 
     @property
+    def intuition_mode(self) -> str:
+        """How the rules take part in the run, as `state.json` says it."""
+        return self.rules.intuition_mode
+
+    @property
     def observe(self) -> Callable[[Event], None] | None:
         """What is given each event of the run; None where no rule reads the state."""
         return self._view.apply if self._view else None
@@ -282,6 +287,7 @@ class LimitsPolicy:
     """The policy of a run without a pack whose ceiling or budgets were given: only those are held."""
 
     records_allow = False
+    intuition_mode = ""
     observe: Final = None
     name = "builtin.default"
     retries: int | None = None

@@ -63,6 +63,21 @@ def test_a_refund_above_the_limit_waits_for_finance(desk: Project) -> None:
     desk.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.parametrize(
+    ("shadow", "mode"),
+    [((), "interventive"), (("refund_limit",), "hybrid"), (("refund_limit", "refund_window"), "advisory")],
+)
+def test_the_state_says_how_rules_took_part(desk: Project, shadow: tuple[str, ...], mode: str) -> None:
+    for rule in shadow:
+        _change_pack(desk, f"rule_id: {rule}\n      mode: enforce", f"rule_id: {rule}\n      mode: shadow")
+    _refund(desk, "ord_440").assert_exit(5)
+    shown = desk.run("state", "show", "@last", "--json").assert_ok().json
+    assert shown["state"]["episode"]["intuition_mode"] == mode
+    desk.run("resume", "@last", "--approve", "payments.refund", "--by", "bob").assert_ok()
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+
+
 def test_a_rejection_vetoes(desk: Project) -> None:
     _refund(desk, "ord_881").assert_exit(5)
     result = desk.run("resume", "@last", "--reject", GATE, "--by", "ann:finance", "--json").assert_exit(4)

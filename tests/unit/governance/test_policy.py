@@ -484,5 +484,20 @@ def test_which_parts_of_the_state_rules_may_read(condition: Any, parts: set[str]
     assert _policy().state_parts == set()
 
 
+@pytest.mark.parametrize(
+    ("modes", "mode"),
+    [
+        ([], "advisory"),
+        (["shadow", "shadow"], "advisory"),
+        (["enforce", "enforce"], "interventive"),
+        (["shadow", "enforce"], "hybrid"),
+        (["enforce", "shadow"], "hybrid"),
+    ],
+)
+def test_how_rules_take_part_in_a_run(modes: list[str], mode: str) -> None:
+    rules = [_rule(f"r{number}", "deny", mode=each) for number, each in enumerate(modes)]
+    assert _policy(*rules).intuition_mode == mode
+
+
 def test_verdicts_are_ordered() -> None:
     assert all(is_stricter(a, b) for a, b in pairwise(VERDICTS))
