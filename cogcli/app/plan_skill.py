@@ -34,7 +34,7 @@ def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, A
     Raises as `prepare_given`: of a run that may not start the plan is written before that, unless its specs are broken.
     """
     request = given.request
-    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_id)
+    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     try:
         warnings = prepare_given(catalog, given, settings.environ).warnings

@@ -75,7 +75,7 @@ def prepare_rerun(
         higher = _higher_level(settings, log.started.payload["options"])
         _require_own(settings, directory, higher, "rerun")
     try:
-        catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_id)
+        catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
     prepared = prepare(catalog, request, settings.environ)

@@ -21,7 +21,7 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     `launch_given`."""
     environment = environment_of(settings)
     request = given.request
-    catalog = environment.open_registry().reach(request.skill_id, pack=request.pack_id)
+    catalog = environment.open_registry().reach(request.skill_id, pack=request.pack_ref)
     return launch_given(environment, catalog, given, watch)
 
 

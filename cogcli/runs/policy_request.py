@@ -16,11 +16,6 @@ class PolicyRequest(NamedTuple):
     safety_mode: str = ""
     budget: Mapping[str, int] = {}
 
-    @property
-    def pack_id(self) -> str:
-        """The reference as the registry finds it: with its hash, as layers may hold several packs of one version."""
-        return self.pack
-
     @classmethod
     def recorded(cls, started: Mapping[str, Any]) -> PolicyRequest | None:
         """What the payload of `run.started` says; None for the default policy."""

@@ -74,9 +74,9 @@ class RunRequest(NamedTuple):
     """None for the default policy."""
 
     @property
-    def pack_id(self) -> str:
-        """The pack that governs the run, as `id@version`; empty without one."""
-        return self.policy.pack_id if self.policy else ""
+    def pack_ref(self) -> str:
+        """The pack that governs the run, as `id@version` with its hash; empty without one."""
+        return self.policy.pack if self.policy else ""
 
     @property
     def options(self) -> RunOptions:

@@ -148,7 +148,7 @@ def request_from(started: Event) -> Request:
 def reach_recorded(registry: Registry, started: Event, *, also: Iterable[str] = ()) -> Catalog:
     """The closure now of what a run began with: its skill, and its pack. Raises as `Registry.reach`."""
     policy = PolicyRequest.recorded(started.payload)
-    pack = policy.pack_id if policy else ""
+    pack = policy.pack if policy else ""
     if started.payload.get("agent"):
         return reach_pack(registry, pack, also=also)
     return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)

@@ -186,7 +186,7 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
     texts = {name: facts.get(name) for name in ("started_at", "trace_id", "run_id", "task")}
     texts |= {name: decision.get(key) for name, key in _OF_DECISION.items()}
     if type(texts["pack"]) is str:
-        texts["pack"] = texts["pack"].partition("#")[0]
+        texts["pack"] = texts["pack"].partition("#sha256:")[0]
     return {
         "id": folder.path.name,
         "directory": folder.path,
