@@ -203,6 +203,38 @@ BUGS = (
         test="unit/episode/test_seal.py -k looked_at",
     ),
     Bug(
+        "a decision recorded on a pause",
+        "engine/run.py",
+        "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
+        "            self._program.end(self, outcome)\n"
+        "            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)\n",
+        flow="agent",
+        kills=(0,),
+    ),
+    Bug(
+        "an agent that sees what its log does not hold",
+        "cognition/observer.py",
+        "        event = event._replace(payload=mask_payload(event.payload, BY_NAME))\n",
+        "",
+        flow="agent",
+        kills=(0,),
+    ),
+    Bug(
+        "an approval that was refused used later",
+        "runs/log_index.py",
+        " and event.id not in self._stale\n",
+        "\n",
+        test="cli/test_agent_ends.py -k out_of_its_time",
+    ),
+    Bug(
+        "proposals stored again by who goes on",
+        "app/agent_runs.py",
+        "            consent=user.consent,\n            run_id=run_id,\n",
+        "            consent=user.consent,\n            run_id=f\"{run_id}-{__import__('time').time_ns()}\",\n",
+        flow="agent-lanes",
+        kills=(149, 148),
+    ),
+    Bug(
         "the ballast left behind",
         "episode/disk_reserve.py",
         "                os.unlink(BALLAST, dir_fd=self._folder.fd)\n            self.held = False",

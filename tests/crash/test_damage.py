@@ -21,6 +21,7 @@ from fakes.logged import is_clean
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.store import Store
@@ -71,13 +72,16 @@ def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(whole: Sandbox, flow: Flow
 
 
 def _persist(episode: Path, kept: bytes) -> None:
-    """The state document that the log tells of, if it does."""
+    """The documents that the log tells of, if it does."""
     (episode / "events.jsonl").write_bytes(kept)
-    (episode / "state.json").unlink(missing_ok=True)
+    for name in ("state.json", "decision.json", "context.json"):
+        (episode / name).unlink(missing_ok=True)
     events = [event for _, event in EventLog(episode)]
     told = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
     if told:
         (episode / "state.json").write_bytes(project_bytes(events[: told[-1] + 1]))
+        for name, data in decision_files(fold_log(enumerate(events[: told[-1] + 1]))).items():
+            (episode / name).write_bytes(data)
 
 
 def _recovered(episode: Path, kept: bytes, tail: bytes) -> None:
