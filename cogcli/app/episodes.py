@@ -68,11 +68,11 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     return rfc3339(max(0, second), int(now[20:26]))
 
 
-def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
-    """The object of an episode in `ls --json`."""
+def row_of(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, Any]:
+    """The object of an episode in `ls --json`; a run without signs of life is `stalled`."""
     return {
         "episode_id": row.id,
-        "status": row.status,
+        "status": "stalled" if row.is_stalled(now) else row.status,
         "skill": row.skill,
         "started_at": row.started_at,
         "duration_ms": row.duration_ms,

@@ -67,6 +67,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     shown = TracedEpisode(
         folded, row.status, flags, only, note, reported, directory, unfinished,
         # A crash between two sealing steps left it open; another tool's is never sealed.
+        stalled=row.is_stalled(context.settings.clock.now()),
         unsealed=folded.chained and not row.sealed and row.status not in ("running", "pending", "interrupted"),
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
@@ -179,7 +180,7 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
 
     root = shown.fold.root
     body = {
-        "status": shown.status,
+        "status": "stalled" if shown.stalled else shown.status,
         "skill": root.skill if root else None,
         "version": root.version if root else None,
         "started_at": root.started_at if root else None,

@@ -37,10 +37,14 @@ class TracedEpisode(NamedTuple):
     unfinished: UnfinishedState = UnfinishedState()
     unsealed: bool = False
     """Whether the run has ended without a manifest: a crash while sealing."""
+    stalled: bool = False
+    """Whether it goes on without giving signs of life."""
 
     @property
     def status_text(self) -> str:
         """The status in words."""
+        if self.stalled:
+            return "stalled, no sign of life"
         return "interrupted, not finalised" if self.status == "interrupted" else self.status
 
     @property

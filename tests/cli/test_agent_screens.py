@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from support.project import Project
+
+from cogcli.episode.listing.episode_row import read_row
 
 CELLS = {
     "run_id", "trace_id", "request", "perception", "attention", "identity", "intent", "judgment", "policy_gate",
@@ -170,3 +174,28 @@ def test_no_command_breaks_on_the_episode_of_an_agent(desk: Project, name: str) 
         assert result.code in SAYS_NO.get(words[0], (0,)), f"{command}: {result.code}\n{result.err}"
         assert "Traceback" not in result.err
         assert "error[internal" not in result.err
+
+
+def test_a_run_that_gives_no_sign_of_life_is_stalled(desk: Project) -> None:
+    _asked(desk, "allowed").assert_ok()
+    (episode,) = (desk.root / ".cogcli/episodes").glob("ep_*")
+    lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
+    for file in episode.iterdir():
+        if file.is_file():
+            file.unlink()
+    until_call = next(n for n, line in enumerate(lines) if b'"step.started"' in line) + 1
+    (episode / "events.jsonl").write_bytes(b"".join(lines[:until_call]))
+    started = datetime.fromisoformat(json.loads(lines[0])["timestamp"])
+    with (episode / "events.jsonl").open("rb") as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        later = [(started + timedelta(seconds=seconds)) for seconds in (20, 60)]
+        row = read_row(episode)
+        assert row.status == "running"
+        assert [row.is_stalled(at.isoformat().replace("+00:00", "Z")) for at in later] == [False, True]
+        env = {"COGCLI_FAKE_CLOCK": f"{later[1].timestamp():.0f}"}
+        (listed,) = desk.installed("ls", "--json", env=env).assert_ok().json["episodes"]
+        assert listed["status"] == "stalled"
+        assert desk.installed("trace", "--json", env=env).assert_ok().json["trace"]["status"] == "stalled"
+        shown = desk.installed("state", "show", env={**env, "COGCLI_FORCE_TTY": "100"}).assert_ok().out
+        assert "stalled, no sign of life" in shown
+    assert desk.run("ls", "--json").assert_ok().json["episodes"][0]["status"] == "interrupted"

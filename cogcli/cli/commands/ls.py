@@ -47,7 +47,8 @@ def ls(
     found = list_episodes(context.settings, wanted, None if all else limit)
     _report_unstarted(context, found)
     _warn_of_renamed(context, found)
-    rows = [row_of(row, context.settings.display_path) for row in found]
+    now = context.settings.clock.now()
+    rows = [row_of(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
     if context.json:
         return OK

@@ -163,7 +163,7 @@ def _summary(context: CommandContext, document: dict[str, Any], directory: Path)
     rows = {
         "episode": dot.join(_episode(document)),
         "plan": dot.join(_plan(document)),
-        "outcomes": dot.join(_outcomes(document, read_row(directory).status)),
+        "outcomes": dot.join(_outcomes(document, _status(context, directory))),
         **({"decision": decision} if (decision := dot.join(_decision(document))) else {}),
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
@@ -201,9 +201,17 @@ def _plan(document: dict[str, Any]) -> list[str]:
     return [str(plan["source"]), total] if plan.get("source") else [total]
 
 
+_UNFINISHED = {"interrupted": "interrupted, not finalised", "stalled": "stalled, no sign of life"}
+
+
+def _status(context: CommandContext, directory: Path) -> str:
+    row = read_row(directory)
+    return "stalled" if row.is_stalled(context.settings.clock.now()) else row.status
+
+
 def _outcomes(document: dict[str, Any], status: str) -> list[str]:
     outcomes = object_of(document.get("outcomes"))
-    word = "interrupted, not finalised" if status == "interrupted" else str(outcomes.get("status"))
+    word = _UNFINISHED.get(status) or str(outcomes.get("status"))
     parts = [word, count_of(len(list_of(outcomes.get("actions"))), "action")]
     if names := object_of(outcomes.get("outputs")):
         parts.append(f"outputs {', '.join(names)}")

@@ -30,6 +30,8 @@ _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
 _OF_DECISION: Final = {"decision": "status", "pack": "pack_ref", "intent": "intent", "user": "user_id"}
 """Members of a row -> those of the decision in a summary."""
+_MISSING: Final = 3
+"""So many signs of life are missing of a run that is stalled."""
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
 
@@ -59,6 +61,15 @@ class EpisodeRow(NamedTuple):
     """The pack that an agent ran under, without its hash."""
     intent: str | None = None
     user: str | None = None
+    heartbeat_ms: int | None = None
+    """Of an agent's run that goes on: how often it gives a sign of life. The index does not hold it."""
+
+    def is_stalled(self, now: str) -> bool:
+        """Whether three signs of life are missing: its process is there, and nothing comes from it."""
+        if self.status != "running" or self.heartbeat_ms is None or self.duration_ms is None:
+            return False
+        silent = (milliseconds_between(self.started_at or "", now) or 0) - self.duration_ms
+        return silent > _MISSING * self.heartbeat_ms
 
 
 class SealedRow(EpisodeRow):
@@ -144,6 +155,9 @@ def _from_log(folder: Folder) -> EpisodeRow:
     status = _status(folder, (None, begun.run_id), last)
     if facts.get("using") == "agent":
         facts["decision"] = _open_decision(object_of(facts.get("policy")), status, last)
+        limits = object_of(object_of(facts.get("agent")).get("limits"))
+        if last and not row_of(last[0].event_type).projected:  # else it waits for a person
+            facts["heartbeat_ms"] = limits.get("heartbeat_ms")
     return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
 
 
@@ -182,7 +196,7 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
     skill, duration = facts.get("skill"), facts.get("duration_ms")
     if type(skill) is dict:
         skill = skill.get("id")
-    decision = object_of(facts.get("decision"))
+    decision, heartbeat = object_of(facts.get("decision")), facts.get("heartbeat_ms")
     texts = {name: facts.get(name) for name in ("started_at", "trace_id", "run_id", "task")}
     texts |= {name: decision.get(key) for name, key in _OF_DECISION.items()}
     if type(texts["pack"]) is str:
@@ -196,6 +210,7 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
         "duration_ms": duration if type(duration) in (int, float) else None,
         "tags": object_of(facts.get("tags")),
         "sealed": folder.holds(MANIFEST),
+        "heartbeat_ms": heartbeat if type(heartbeat) is int and status == "running" else None,
         "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
     }
 
