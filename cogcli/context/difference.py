@@ -119,7 +119,7 @@ def _absent(known: _Side) -> _Side:
 def _change(before: _Side, after: _Side) -> BlockChange | None:
     """The change of one thing; None where its block is the same, or on neither side."""
     tokens = before.tokens, after.tokens
-    if before.content == after.content and before.is_out == after.is_out:
+    if before.content == after.content:
         return None
     if before.is_out or after.is_out:
         lacking = before.placed if before.is_out else after.placed

@@ -88,7 +88,7 @@ def test_all_of_it_is_what_the_episode_recorded(desk: Project) -> None:
     assert (found["turn"], found["turns"], found["intent"]) == (1, 1, "support.refund")
     blocks = {block["block_id"] for block in recorded["compiled_prompt"]["context_blocks"]}
     assert {each["block_id"] for each in found["placements"] if each["status"] == "in"} - {""} == blocks
-    text = desk.run("context", "explain", "@last").assert_ok().out
+    text = desk.installed("context", "explain", "@last").assert_ok().out
     for stage in recorded["context_ledger"]["stage_hashes"]:
         assert f"\n  {stage} " in text
 

@@ -9,7 +9,7 @@ import pytest
 from cogcli.context.compiler import STAGES, CompiledContext, compile_context
 from cogcli.context.difference import difference
 from cogcli.context.inputs import AgentRequest, PromotedMemory, User
-from tests.fakes.support_desk import NOW, compile_input, edge, pack
+from tests.fakes.support_desk import CAPABILITIES, NOW, READ, capability, compile_input, edge, pack, raw_pack
 
 CONSENTING = AgentRequest("Refund order ord_881", user=User("cust_7", consent=("preference",)))
 LONG = "One two three. " + "Four five six seven eight nine ten eleven twelve thirteen fourteen. " * 4
@@ -72,6 +72,28 @@ def test_a_block_that_differs(
     assert _blocks(before, after) == [expected]
 
 
+def test_a_capability_that_only_one_side_knows_of() -> None:
+    layers = raw_pack()
+    (refund, *others) = layers["decision_layer"]["intents"]
+    refund = {**refund, "capabilities": [*refund["capabilities"], "orders.cancel"]}
+    more = pack(
+        decision_layer={**layers["decision_layer"], "intents": [refund, *others]},
+        policy_layer={
+            **layers["policy_layer"],
+            "permissions": [{"role": "support_agent", "allow": refund["capabilities"]}],
+        },
+    )
+    known = {**CAPABILITIES, "orders.cancel": capability("orders.cancel", {}, {}, properties=READ)}
+    assert _blocks({}, {"pack": more, "capabilities": known}) == [("in", "orders.cancel", "tools", "unknown")]
+
+
+def test_a_statement_with_another_value_is_another_one() -> None:
+    assert _blocks({"edges": (AGE, TOTAL)}, {"edges": (AGE, TOTAL._replace(value=250))}) == [
+        ("out", "order.total", "evidence", "not_fetched"),
+        ("in", "order.total", "evidence", "not_fetched"),
+    ]
+
+
 def test_what_is_out_on_both_sides_is_no_difference_of_blocks() -> None:
     found = difference(_context(memories=(_memory("mp_1"),)), _context(memories=()))
     assert found.blocks == ()
@@ -87,7 +109,10 @@ def test_a_cut_block_is_shorter_and_then_longer() -> None:
     shorter = {**whole, "limits": {"tokens.context": spent - 25}}
     assert _blocks(cut, shorter) == [("shorter", "business:long", "assembly", "cut")]
     (change,) = difference(_context(**whole), _context(**cut)).blocks
-    assert change.to_payload()["tokens"] == list(change.tokens)
+    assert change.to_payload() == {
+        "change": "shorter", "kind": "business", "name": "business:long", "stage": "assembly", "reason": "cut",
+        "tokens": list(change.tokens),
+    }  # fmt: skip
     assert change.tokens[0] is not None
     assert change.tokens[1] is not None
     assert change.tokens[0] > change.tokens[1]
@@ -130,5 +155,7 @@ def test_the_ledger_names_each_member_that_differs() -> None:
     members = {each.member: (each.before, each.after) for each in difference(before, after).ledger}
     ledger = before.payload["context_ledger"]
     assert members.keys() >= {"request_hash", "context_hash", "stage_hashes.manifests"}
-    assert members["request_hash"][0] == ledger["request_hash"]
+    assert members["request_hash"] == (
+        ledger["request_hash"], after.payload["context_ledger"]["request_hash"]
+    )  # fmt: skip
     assert not members.keys() - {"request_hash", "context_hash", *(f"stage_hashes.{name}" for name in STAGES)}

@@ -28,6 +28,7 @@ def _placed(word: str, **members: Any) -> list[Placement]:
 
 def _why(word: str, **members: Any) -> tuple[str, str, str]:
     (placed,) = _placed(word, **members)
+    assert placed.kind in ("capability", "required", "evidence", "memory", "policy", "business", "session")
     return placed.status, placed.stage, placed.reason
 
 
@@ -73,6 +74,8 @@ def test_a_capability_that_the_pack_does_not_name_is_known_by_its_id_and_its_ali
     known = {**CAPABILITIES, "orders.cancel": other, "orders.stop": other}
     for word in ("orders.cancel", "orders.stop"):
         assert _why(word, capabilities=known) == ("out", "tools", "not_in_intent")
+    (placed,) = _placed("orders.stop", capabilities=known)
+    assert (placed.name, placed.names) == ("orders.cancel", ("orders.stop",))
 
 
 def test_a_redaction_names_its_check_and_its_rule() -> None:
@@ -88,6 +91,7 @@ def test_a_redaction_names_its_check_and_its_rule() -> None:
 def test_a_surfaced_capability_names_gate_and_what_it_waits_for() -> None:
     (gated,) = _placed("payments.refund")
     assert (gated.details["gate"], gated.details["approval_mode"]) == ("GATE_OPERATOR", "destructive")
+    assert "deferred" not in gated.details
     (deferred,) = _placed("payments.refund", edges=())
     assert deferred.details["deferred"] == ["order.age_days"]
     assert "gate" not in deferred.details
@@ -149,7 +153,12 @@ def test_a_memory(members: dict[str, Any], expected: tuple[str, str, str]) -> No
     given = {"request": CONSENTING, "memories": (_memory("mp_1", **members),)}
     assert _why("mp_1", **given) == _why("user:cust_7", **given) == expected
     (placed,) = _placed("mp_1", **given)
-    assert (placed.details["entity"], placed.details["predicate"]) == ("user:cust_7", "likes")
+    about = {
+        "entity": "user:cust_7",
+        "predicate": "likes",
+        "class": members.get("memory_class", "preference"),
+    }
+    assert about.items() <= placed.details.items()
 
 
 def test_memory_past_the_most_is_out() -> None:

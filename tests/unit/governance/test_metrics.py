@@ -75,6 +75,7 @@ def _ended(status: str = "done", *attempts: str) -> Event:
         ((GATED, ASKED, GRANTED), True),
         ((GATED, ASKED, GRANTED, _decided(gate="GATE")), True),
         ((GATED, ASKED, GRANTED, GATED), False),
+        ((GATED, ASKED, GRANTED, _decided(verdict="escalate", gate="GATE")), False),
         ((GATED, ASKED, GRANTED, _decided(verdict="allow_with_gate", gate="OTHER")), False),
         ((GATED, ASKED, _event("approval.rejected", approval_id="ap_1")), False),
         ((GATED, _event("approval.granted", approval_id="ap_1"), ASKED), False),
@@ -120,6 +121,7 @@ def test_what_is_no_call(event: Event) -> None:
     ("ending", "expected"),
     [
         (None, (False, False, False)),
+        (_event("call.retried", attempt=2), (False, False, False)),
         (_ended(), (True, True, False)),
         (_ended("failed", "error"), (True, False, True)),
         (_ended("done", "error", "success"), (True, True, True)),
