@@ -13,7 +13,7 @@ from cogcli.cognition.invocation import Invocation, invocation_of
 from cogcli.cognition.loop import agent_run
 from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.context.compiler import compile_context
-from cogcli.core.problems import ProblemsFound
+from cogcli.core.problems import Problem, ProblemsFound
 from cogcli.runs.launch import Watch, launch
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
@@ -46,11 +46,7 @@ def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResul
 
 def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
     """Check the closure of a pack and the request together, and fetch what the stores have for it."""
-    catalog, selection, invocation = _reach(settings, given)
-    found = check(catalog, options=selection)
-    blocking = [problem for problem in found if problem.severity != "W"]
-    if blocking:
-        raise ProblemsFound(blocking)
+    catalog, selection, invocation, warnings = _reach(settings, given)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     remember = remember_into(settings, invocation) if given.memory else None
     return PreparedRun(
@@ -60,28 +56,35 @@ def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
         dict(invocation.intent.params),
         {},
         selection,
-        [problem for problem in found if problem.severity == "W"],
+        warnings,
         invocation.policy,
         agent_run(invocation, remember=remember),
     )
 
 
-def _reach(settings: Settings, given: GivenInvocation) -> tuple[Catalog, SelectionOptions, Invocation]:
-    """The closure of the pack, how bindings are selected, and the request with what the stores have for it."""
+def _reach(
+    settings: Settings, given: GivenInvocation
+) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
+    """The closure of the pack, how bindings are selected, the request with what the stores have for it, and what
+    warns. Raises ProblemsFound before a store is opened."""
     request = given.request
     asked = request.policy or PolicyRequest()
     catalog = reach_pack(open_registry(settings), asked.pack)
     selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    found = check(catalog, options=selection)
+    if blocking := [problem for problem in found if problem.severity != "W"]:
+        raise ProblemsFound(blocking)
     made = invocation_of(catalog, selection, given.given.request, asked)
     entities = tuple(made.intent.slots.values())
     fetched = fetch(settings, made.pack, made.request, entities, memory=given.memory)
-    return catalog, selection, made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
+    made = made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
+    return catalog, selection, made, found
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
     """What would be done: the context, and the plan that the template planner makes of it. Nothing is called or
     written."""
-    _, _, invocation = _reach(settings, given)
+    _, _, invocation, _ = _reach(settings, given)
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", settings.clock.now()))
     plan = None
     if not context.refused:

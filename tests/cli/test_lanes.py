@@ -148,7 +148,9 @@ def test_what_is_wrong_with_lanes_is_found_before_a_run(
 ) -> None:
     write(lanes, *templates)
     assert problems(lanes) == expected
-    lanes.run(*ASKED).assert_exit(3 if expected else 0)
+    for flags in (("--dry-run",), ()):
+        lanes.run(*ASKED, *flags).assert_exit(3 if expected else 0)
+    assert (lanes.root / ".cogcli").exists() is not bool(expected)
 
 
 def test_four_lanes_run_at_once_and_one_for_each_item_no_more(lanes: Project) -> None:
