@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
 from cogcli.episode.layout import DECISION
 from cogcli.events.build import IN_DOUBT
@@ -29,6 +29,8 @@ SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reaso
 """The members of a decision that `state.json` has."""
 _SETTINGS: Final = ("heartbeat_ms", "soft", "stage_latency_ms")
 """Limits that are no budgets: nothing is spent of them."""
+_ENDING: Final = ("decision_key", "status", "status_reason", "outcome", "outputs")
+"""The members by which a run ends."""
 _COUNTED_REPLAN: Final = "replan"
 
 
@@ -70,6 +72,9 @@ class DecisionFold:
         self._proposals: list[Any] = []
         self._lanes: dict[str, dict[str, Any]] = {}
         self._gates: list[Any] = []
+        self._context_hashes: list[str] = []
+        self._shown: dict[str, Any] = {}
+        self._bearing: dict[str, Any] = {}
         self._recorded: dict[str, Any] = {}
         self._paused = ""
         """The code with which the run waits."""
@@ -82,7 +87,7 @@ class DecisionFold:
         if self._recorded:
             return
         if event.event_type == "decision.recorded":
-            self._recorded = event.payload
+            self._recorded = {name: event.payload[name] for name in _ENDING}
             return
         self._active.apply(event)
         payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
@@ -105,19 +110,20 @@ class DecisionFold:
         if kind == "layer.completed":
             self._turns = max(self._turns, payload["turn"])
         elif kind == "context.compiled":
-            self.contexts.append(payload["context"])
-            self._gates = payload["context"]["runtime_controls"]["evidence_gates"]
+            self._take_context(payload["context"])
         elif kind == "candidate.proposed":
             self._candidate = payload
         elif kind == "plan.created":
             self._plan = {"plan_id": payload["plan_id"], "plan_hash": payload["plan_hash"]}
         elif kind == "policy.decided":
             names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
-            self._policy.append({"event": event.id, **{name: payload.get(name) for name in names}})
+            said = {name: text_of(payload.get(name)) or None for name in names}
+            self._policy.append({"event": event.id, **said})
         elif kind == "critic.verified":
             self._verified.append(_of_turn(payload, "verdict", "fails"))
             self._replans += payload["verdict"] == _COUNTED_REPLAN
         elif kind == "critic.scored":
+            _refs_of(payload["evidence_gates"])
             self._scored.append(_of_turn(payload, "verdict", "reason", "goal_met"))
             self._replans += payload["verdict"] == _COUNTED_REPLAN
             self._gates = payload["evidence_gates"]
@@ -127,6 +133,18 @@ class DecisionFold:
             self._paused = payload["reason"].partition(":")[0]
         elif kind == "memory.proposed":
             self._proposals += payload["proposals"]
+
+    def _take_context(self, context: dict[str, Any]) -> None:
+        """Take up what was compiled; nothing of it where a member is of another shape."""
+        controls = context["runtime_controls"]
+        _refs_of(controls["evidence_gates"])
+        shown = dict.fromkeys(each["ref"] for each in context["manifests"]["evidence_manifest"])
+        bearing = dict.fromkeys((*controls["must_refuse"], *controls["must_escalate"]))
+        self._context_hashes.append(context["context_ledger"]["context_hash"])
+        self._shown |= shown
+        self._bearing |= bearing
+        self.contexts.append(context)
+        self._gates = controls["evidence_gates"]
 
     def _count_call(self, event: Event, payload: dict[str, Any]) -> None:
         """Count an attempt; gates and probes are questions, which no budget counts."""
@@ -212,7 +230,7 @@ class DecisionFold:
                 "pack_ref": pins.get("policy"),
                 "policy_hash": pins.get("policy_hash"),
                 "snapshot_ref": pins.get("snapshot"),
-                "compiled_context_hashes": [each["context_ledger"]["context_hash"] for each in self.contexts],
+                "compiled_context_hashes": self._context_hashes,
                 "model": pins.get("model"),
                 "tokenizer": pins.get("tokenizer"),
                 "functional_state": self._pressures,
@@ -236,7 +254,7 @@ class DecisionFold:
         return {
             key: {"limit": limit, "used": used.get(key)}
             for key, limit in limits.items()
-            if not key.startswith(_SETTINGS)
+            if not key.startswith(_SETTINGS) and type(limit) in (int, float)
         }
 
     def overview(self) -> dict[str, Any]:
@@ -263,17 +281,16 @@ class DecisionFold:
         }
 
     def _evidence_refs(self) -> list[str]:
-        named = [ref for gate in self._gates for ref in gate["refs"]]
-        shown = [each["ref"] for found in self.contexts for each in found["manifests"]["evidence_manifest"]]
-        return list(dict.fromkeys([*named, *shown]))
+        return list(_refs_of(self._gates) | self._shown)
 
     def _controls(self) -> list[str]:
         """The rules and guardrails that bore on the run, by id."""
-        found = dict.fromkeys(each["rule"] for each in self._policy if each["rule"])
-        for context in self.contexts:
-            controls = context["runtime_controls"]
-            found |= dict.fromkeys((*controls["must_refuse"], *controls["must_escalate"]))
-        return list(found)
+        return list(dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing)
+
+
+def _refs_of(gates: list[Any]) -> dict[str, Any]:
+    """The references of evidence gates, in order. Raises KeyError or TypeError for what are none."""
+    return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 
 
 def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def _attention(turn: TurnView) -> dict[str, Any] | None:
     if "attention" not in turn.layers:
         return None
     writes = turn.layers["attention"]
-    types = {each.get("id"): text_of(each.get("type")) for each in _events(turn)}
+    types = {text_of(each.get("id")): text_of(each.get("type")) for each in _events(turn)}
     scores = [score for score in object_of(writes.get("salience_scores")).values() if _is_number(score)]
     focus = [types.get(ref) or ref for ref in texts_of(writes.get("focus"))]
     return {"focus": focus, "salience_top": max(scores, default=None)}

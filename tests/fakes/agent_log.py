@@ -11,12 +11,17 @@ from cogcli.events.envelope import Event
 
 GATE = "GATE_FINANCE_APPROVAL"
 STAGES = ("intent", "policy", "tools", "evidence", "memory", "budget", "assembly", "manifests")
+_GATES = [{"name": "order.age_days", "status": "satisfied", "refs": ["ord_881/age"]}]
 _CONTEXT = {
     "compiled_prompt": {"context_blocks": [{"block_id": "returns"}, {"block_id": "voice"}]},
     "redactions": [{"capability": "payments.void", "check": "permission"}],
     "budget_report": {"used": {"policy": 20, "tool": 106}, "omissions": []},
-    "context_ledger": {"stage_hashes": {stage: f"sha256:{n:064x}" for n, stage in enumerate(STAGES)}},
-    "runtime_controls": {"must_refuse": [], "must_escalate": [], "evidence_gates": []},
+    "manifests": {"evidence_manifest": [{"ref": "ord_881/age"}]},
+    "context_ledger": {
+        "context_hash": "sha256:1",
+        "stage_hashes": {stage: f"sha256:{n:064x}" for n, stage in enumerate(STAGES)},
+    },
+    "runtime_controls": {"must_refuse": [], "must_escalate": [], "evidence_gates": _GATES},
 }
 _WRITES: dict[str, dict[str, Any]] = {
     "budget_gate": {"gate_decision": {"proceed": True}},
@@ -109,7 +114,7 @@ class AgentLog:
         self.call("t1_refund")
         self.close_turn()
         decided = {"decision_id": "dc_1", "decision_key": "support.refund", "status": "completed",
-                   "status_reason": "", "outcome": "refunded"}  # fmt: skip
+                   "status_reason": "", "outcome": "refunded", "outputs": {}}  # fmt: skip
         self.add("decision.recorded", "insight", decided)
         self.add("run.terminated", "terminate", {"status": "ok"}, metrics={"duration_ms": 2270})
         return self
@@ -118,7 +123,9 @@ class AgentLog:
         """The layers after the plan."""
         self.layer("action", turn)
         self.add(
-            "critic.scored", "governance", {"turn": turn, "verdict": "accept", "reason": "", "goal_met": True}
+            "critic.scored",
+            "governance",
+            {"turn": turn, "verdict": "accept", "reason": "", "goal_met": True, "evidence_gates": _GATES},
         )
         self.layer("consolidation", turn)
         found = {**_WRITES["reflection"]["reflection"], **reflection}
