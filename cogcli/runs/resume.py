@@ -313,12 +313,14 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
     roles = payload.get("approver_roles") or []
     policy = PolicyRequest.recorded(started.payload)
     user = (policy.user if policy else "") or "default"
+    agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
     gate = payload.get("gate")
     if roles and role not in roles:
         given = f"`{role}`" if role else "none"
         text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
         raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
-    if granted and "approver_roles" in payload and not payload.get("allow_self") and name == user:
+    own = name == agent or (name == user and not payload.get("allow_self"))
+    if granted and "approver_roles" in payload and own:
         text = f"`{name}` asked for this: {gate} wants somebody else"
         raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
 
