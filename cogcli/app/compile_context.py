@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.app.knowledge import open_knowledge
+from cogcli.app.knowledge import has_store, open_knowledge
 from cogcli.app.memory import FETCHED, open_memory
 from cogcli.app.packs import FoundPack
 from cogcli.app.settings import Settings
 from cogcli.cognition.invocation import Fetched
 from cogcli.context.compiler import CompiledContext, compile_context
-from cogcli.context.inputs import AgentRequest, CompileInput, RunContext, User
+from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
 from cogcli.context.intent import resolve_intent
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import NOTHING, kind_of
@@ -20,6 +20,9 @@ from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
+from cogcli.stores.knowledge_store import FILE as KNOWLEDGE
+from cogcli.stores.knowledge_store import PREFIX, Snapshot
+from cogcli.stores.memory_store import FILE as MEMORY
 
 _KEYS = {
     "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,
@@ -116,25 +119,17 @@ def fetch(
     settings: Settings, pack: Pack, request: AgentRequest, entities: tuple[str, ...], *, memory: bool = True
 ) -> Fetched:
     """The edges around the entities of the request, and the user's memory that shares words with it, none without
-    `memory`."""
-    with open_knowledge(settings) as graph:
-        snapshot = graph.snapshot()
-        edges = graph.around(
-            entities,
-            tenant_id=pack.tenant,
-            seq=snapshot.seq,
-            hops=pack.knowledge.max_hops,
-            most=pack.knowledge.max_edges,
-        )
-    if not memory:
-        return Fetched(tuple(edges), (), snapshot.ref)
-    with open_memory(settings) as store:
-        memories = store.recall(
-            pack.tenant,
-            request.user,
-            request.message,
-            pack.memory,
-            now=settings.clock.now(),
-            most=FETCHED * pack.memory.top_k,
-        )
+    `memory`. No store is made for that: what is not there is empty."""
+    edges: list[Edge] = []
+    snapshot = Snapshot(PREFIX, 0)
+    if has_store(settings, KNOWLEDGE):
+        with open_knowledge(settings) as graph:
+            limits, snapshot = pack.knowledge, graph.snapshot()
+            most, hops = limits.max_edges, limits.max_hops
+            edges = graph.around(entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, most=most)
+    memories: list[PromotedMemory] = []
+    if memory and has_store(settings, MEMORY):
+        user, now, most = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
+        with open_memory(settings) as store:
+            memories = store.recall(pack.tenant, user, request.message, pack.memory, now=now, most=most)
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

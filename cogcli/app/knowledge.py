@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,11 @@ MOST_EDGES = 200
 def store_directory(settings: Settings) -> Path:
     """Where the stores of the project are, or those of the user without one."""
     return Path(settings.project, ".cogcli") if settings.project else Path(state_home(settings.environ))
+
+
+def has_store(settings: Settings, file: str) -> bool:
+    """Whether anything is where a store of this name is, damaged or not."""
+    return os.path.lexists(store_directory(settings) / file)
 
 
 @contextmanager

@@ -181,20 +181,30 @@ class Results(NamedTuple):
     """Whether the replan before ended on the same step or gap."""
     escalation_propensity: float
 
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The steps that failed or were vetoed."""
+        return [each for each in self.effects if each["status"] in ("failed", "vetoed")]
+
+    @property
+    def goal_met(self) -> bool:
+        """Whether the goal is met, whatever else is wrong with the turn."""
+        met = self.answered if self.success is None else self.success
+        return met and not self.failures
+
 
 def score(results: Results) -> Score:
     """The verdict on a turn."""
-    goal_met = results.answered if results.success is None else results.success
     if results.post_gate_failed:
         return Score("escalate", "post_gate_failed", False)
     if results.late_phase:
         return Score("escalate", f"budget_exceeded:latency:{results.late_phase}", False)
     if results.conflicts:
         return Score("escalate", f"conflict:{results.conflicts[0]}", False)
-    bad = [each for each in results.effects if each["status"] in ("failed", "vetoed")]
+    bad = results.failures
     if results.may_replan and (bad or results.success is False):
         reason = bad[0].get("code") or bad[0]["status"] if bad else "goal_unmet"
         if results.tied and results.escalation_propensity >= 0.5:
             return Score("escalate", f"tie:{reason}", False)
         return Score("replan", reason, False)
-    return Score("accept", "", goal_met and not bad)
+    return Score("accept", "", results.goal_met)

@@ -55,11 +55,11 @@ def unplanned(reason: str, replans: int) -> LoopEnding:
     return LoopEnding("failed", reason, AgentError("agent.replans", text))
 
 
-def cut_off(outcome: RunOutcome) -> LoopEnding:
-    """From outside: a signal, a limit of time, or a bug."""
+def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
+    """From outside: a signal, somebody who closed the run, a limit of time, or a bug."""
     error = outcome.error
     if outcome.status == "aborted":
-        return LoopEnding("aborted", "signal")
+        return LoopEnding("aborted", "signal" if (signal or "").startswith("SIG") else "closed")
     if isinstance(error, BudgetExceededError):
         return LoopEnding("denied", "budget_exceeded:wall_clock_ms", error)
     return LoopEnding("failed", error.code if error else "", error)

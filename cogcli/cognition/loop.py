@@ -60,7 +60,7 @@ class AgentProgram:
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
         """Append the decision. What ended the run from outside is its reason."""
         loop = self._begin(root)
-        ending: LoopEnding = loop.ending or cut_off(outcome)
+        ending: LoopEnding = loop.ending or cut_off(outcome, root.engine.loop.signal)
         made = {
             "decision_key": loop.decision_key,
             "status": ending.status,

@@ -74,7 +74,7 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
     loop.record.emit("critic.scored", members)
     if found.verdict == "escalate":
         loop.ask(BUILT_IN_GATE, found.reason)
-        return Score("accept", found.reason, False)
+        return Score("accept", found.reason, results.goal_met)
     loop.last_gap = gap
     return found
 

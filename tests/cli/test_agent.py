@@ -179,6 +179,7 @@ def test_a_dry_run_writes_nothing(desk: Project) -> None:
     result = _invoke(desk, "needs-finance", "--dry-run").assert_ok()
     assert [step["uses"] for step in result.json["plan"]["steps"]][-1] == "payments.refund"
     assert not list(desk.root.rglob("events.jsonl"))
+    assert not list(desk.root.rglob("*.db"))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _damaged(file: Path) -> None:
 
 
 def _directory(file: Path) -> None:
-    file.unlink()
+    file.unlink(missing_ok=True)
     file.mkdir()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fakes.agents import ScriptedPlanner, calls, invocation, invoke, lookup, says
 from fakes.runner import gives, raises
+from fakes.sink import payload_of
 from fakes.support_desk import CAPABILITIES, capability, edge, raw_pack
 from fakes.support_desk import pack as support_pack
 
@@ -15,6 +16,7 @@ from cogcli.cognition.layers import ORDER
 from cogcli.cognition.planner import Candidate, ProposedCall
 from cogcli.core.errors import RejectedError
 from cogcli.episode.decision import DecisionFold
+from cogcli.governance.approvals import Answered, Approvals, Asked
 
 REFUND = ("payments.refund", {"order_id": "ord_881", "amount": 20})
 GATED = ("payments.refund", {"order_id": "ord_881", "amount": 240})
@@ -340,3 +342,14 @@ def test_a_fact_that_contradicts_what_is_stored_is_a_correction() -> None:
     ran = invoke(ScriptedPlanner(lookup(), says("12 days.")), invocation(fetched=stored))
     classes = {each["candidate"]["predicate"]: each["class"] for each in ran.remembered[0]["proposals"]}
     assert classes == {"age_days": "correction", "total": "evidence_link"}
+
+
+def test_a_turn_that_a_person_approved_is_as_good_as_any() -> None:
+    given = invocation(_without_gate(), budget={"stage_latency_ms.plan": 0})
+    asked = payload_of(invoke(given=given).sink.events, "approval.requested")
+    request = Asked(
+        asked["approval_id"], "", "t1", asked["action_hash"], asked["evidence_hash"], asked["expires_at"]
+    )
+    yes = Approvals((Answered(request, granted=True, by="ann", reason="", at="2023-11-14T00:00:00Z"),))
+    ran = invoke(given=invocation(_without_gate(), budget={"stage_latency_ms.plan": 0}), approvals=yes)
+    assert (ran.status, ran.ending, ran.decision["outcome"]) == ("ok", ("completed", ""), "refunded")
