@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.knowledge import has_store, open_knowledge
 from cogcli.app.memory import FETCHED, open_memory
@@ -16,6 +16,7 @@ from cogcli.context.intent import resolve_intent
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import NOTHING, kind_of
 from cogcli.core.problems import suggestion
+from cogcli.episode.layout import is_trace_id
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
@@ -32,6 +33,7 @@ _OF_RUN = {
     "pack_refs": list, "safety_mode": str, "budget": dict, "trace_id": str, "tags": dict
 }  # fmt: skip
 """What a request may say of its run, beside what is asked."""
+_KINDS: Final = {str: "text", dict: "an object", list: "a list"}
 
 
 class GivenRequest(NamedTuple):
@@ -53,14 +55,23 @@ def given_request(raw: dict[str, Any]) -> GivenRequest:
             hint = suggestion(name, known) or f"it has {', '.join(known)}"
             raise UsageError("usage.value", f"a request has no `{name}`", hint=hint)
         if not isinstance(value, known[name]):
-            raise UsageError("input.type", f"`{name}` of the request: found {kind_of(value)}")
+            text = f"`{name}` of the request: expected {_KINDS[known[name]]}, found {kind_of(value)}"
+            raise UsageError("input.type", text)
     for name in ("pack_refs", "tags"):
         given: Any = raw.get(name) or ()
         texts = given.values() if isinstance(given, dict) else given
         if not all(isinstance(each, str) for each in texts):
             raise UsageError("input.type", f"`{name}` of the request: expected texts")
+    if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
+        raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
     if not str(raw.get("message") or "").strip():
         raise UsageError("usage.value", "the request has no `message`", hint="say what is wanted")
+    if (trace_id := raw.get("trace_id")) and not is_trace_id(trace_id):
+        raise UsageError(
+            "usage.value",
+            "`trace_id` of the request",
+            expected="1 to 128 letters, digits, `.`, `_`, `:` or `-`",
+        )
     if raw.get("focus", "off") not in ("off", "deep"):
         raise UsageError("usage.value", "`focus` of the request: expected off or deep")
     user = _user(raw.get("user") or {})

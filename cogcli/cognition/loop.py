@@ -7,6 +7,7 @@ those of any run. What is decided depends on recorded events alone; time is that
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from cogcli.cognition.ends import LoopEnding, cut_off
 from cogcli.cognition.invocation import Invocation
@@ -23,6 +24,9 @@ from cogcli.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.episode.decision import decision_of_log
 from cogcli.events import build
 from cogcli.runs.prepare import AgentRun
+
+LEAST_HEARTBEAT_MS: Final = 100
+"""However short `heartbeat_ms` is: each sign of life is an event of the log."""
 
 
 class AgentProgram:
@@ -81,7 +85,7 @@ class AgentProgram:
 
     def _beat(self, root: RootRun) -> Effects:
         """Signs of life while calls are waited for."""
-        every, run = self._given.limits["heartbeat_ms"] / 1000, root.run
+        every, run = max(LEAST_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
         while True:
             due = time.monotonic() + every
             yield Sleep(due)

@@ -16,11 +16,16 @@ from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack, PackIntent
+from cogcli.specs.pack import BUCKETS, Pack, PackIntent
 from cogcli.specs.service import Service
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
 """The budgets of a run that has no turns."""
+UNSET: Final = (
+    "cost_microusd",
+    *(f"stage_latency_ms.{phase}" for phase in ("compile", "plan", "verify", "execute", "consolidate")),
+)
+"""The budgets that have no default, beside those of buckets."""
 
 
 def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any]) -> CallPolicy:
@@ -106,11 +111,17 @@ def ceiling_of(pack: Pack, given: str) -> str:
 
 
 def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
-    """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError."""
+    """The limits of a run by dotted key: the pack's, which flags may only lower. Raises UsageError, for a key that
+    limits nothing, too: whoever gave it would count on a limit that is not there."""
     limits = merge_limits(DEFAULTS, pack.defaults.budget)
-    if raised := raised_keys(limits, given):
+    sizes = {f"buckets.{name}": size for name, size in pack.defaults.buckets.items()}
+    known = {*limits, *UNSET, *(f"buckets.{name}" for name in BUCKETS)}
+    if unknown := [key for key in given if key not in known]:
+        hint = suggestion(unknown[0], known) or f"a run has: {', '.join(sorted(known))}"
+        raise UsageError("usage.value", f"no budget `{unknown[0]}`", hint=hint)
+    if raised := raised_keys(sizes | limits, given):
         key = raised[0]
-        text = f"`--budget {key}={given[key]}` is above the pack's {limits[key]:g}"
+        text = f"`--budget {key}={given[key]}` is above the pack's {(sizes | limits)[key]:g}"
         raise UsageError("usage.value", text, hint="a flag may only lower it")
     return {**limits, **given}
 

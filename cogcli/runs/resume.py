@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
@@ -315,14 +316,26 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
     gate = payload.get("gate")
+    if "approver_roles" in payload and not (name and name.isprintable() and name.strip() == name):
+        raise UsageError(
+            "usage.value",
+            "`--by`: a name has no space around it and no invisible characters",
+            hint="--by NAME:ROLE",
+        )
     if roles and role not in roles:
         given = f"`{role}`" if role else "none"
         text = f"{gate} wants one of the roles {', '.join(f'`{each}`' for each in roles)}, found {given}"
         raise PolicyApprovalError("policy.approval", text, hint=f"answer with --by NAME:{roles[0]}")
-    own = name == agent or (name == user and not payload.get("allow_self"))
+    folded = _fold(name)
+    own = folded == _fold(agent) or (folded == _fold(user) and not payload.get("allow_self"))
     if granted and "approver_roles" in payload and own:
         text = f"`{name}` asked for this: {gate} wants somebody else"
         raise PolicyApprovalError("policy.approval", text, hint="let another person answer")
+
+
+def _fold(name: str) -> str:
+    """A name without what does not make another person of it: case, width, marks that are not seen."""
+    return "".join(c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace())
 
 
 def _os_user() -> str:

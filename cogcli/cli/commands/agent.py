@@ -68,13 +68,15 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
     raw: dict[str, Any] = object_of(f"@{file}", "request") if file else {"message": flags.message}
     problems: list[CogcliError] = []
-    if flags.intent:
-        raw = {**raw, "intent": flags.intent}
-    if flags.user:
-        raw = {**raw, "user": {**(raw.get("user") or {}), "user_id": flags.user}}
-    if flags.param:
-        raw = {**raw, "params": {**(raw.get("params") or {}), **_params(flags.param, problems)}}
     given = given_request(raw)
+    request = given.request
+    given = given._replace(
+        request=request._replace(
+            intent=flags.intent or request.intent,
+            user=request.user._replace(user_id=flags.user or request.user.user_id),
+            params={**request.params, **_params(flags.param, problems)},
+        )
+    )
     options = run_options(context, flags, problems)
     policy = _policy_of(context, given, flags, problems)
     raise_together(problems)

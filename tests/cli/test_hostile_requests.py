@@ -1,0 +1,109 @@
+"""Requests, flags and approvers that try to get more than the pack gives (docs/reference/agent-run.md#invoke)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fakes.support_desk import pack as support_pack
+from support.project import Project
+
+from cogcli.app.compile_context import given_request
+from cogcli.core.errors import PolicyApprovalError, UsageError
+from cogcli.events.envelope import Event
+from cogcli.runs.policy import limits_of
+from cogcli.runs.resume import _require_approver
+
+REQUEST = {"message": "Where is order ord_881?", "pack_refs": ["support-desk@4.0.0"]}
+GATE = {"approver_roles": ["finance"], "gate": "GATE_FINANCE_APPROVAL", "allow_self": False}
+
+
+def _event(payload: dict[str, Any]) -> Event:
+    return Event(1, "ev_1", "2026-01-01T00:00:00.000Z", "ep_1", "run_1", None, "governance", None, payload)
+
+
+ASKED = _event(GATE)
+STARTED = _event({"policy": {"pack": "support-desk@4.0.0", "user": "cust_7"}})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attachments": ["x"]},
+        {"attachments": [None]},
+        {"attachments": [[]]},
+        {"trace_id": "T" * 129},
+        {"trace_id": "\x1b[31m"},
+    ],
+    ids=str,
+)
+def test_a_member_that_a_run_cannot_hold_is_refused_before_it(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        given_request({**REQUEST, **wrong})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"user": "bob"}, {"user": ["bob"]}, {"params": [1]}, {"params": "x"}], ids=str
+)
+def test_flags_beside_a_member_of_a_wrong_type_are_no_crash(desk: Project, wrong: dict[str, Any]) -> None:
+    desk.write("r.json", json.dumps({**REQUEST, **wrong}).encode())
+    result = desk.run("agent", "invoke", "r.json", "--user", "bob", "--param", "a=b").assert_exit(2)
+    assert f"`{next(iter(wrong))}` of the request: expected an object" in result.err
+    assert not list(desk.root.rglob("events.jsonl"))
+
+
+@pytest.mark.parametrize("key", ["tool_calls", "tool_calls.per_trun", "turn", "policy.x", "buckets.foo", ""])
+def test_a_budget_that_limits_nothing_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match="no budget"):
+        limits_of(support_pack(), {key: 1})
+
+
+@pytest.mark.parametrize("key", ["turns", "cost_microusd", "buckets.policy", "stage_latency_ms.plan"])
+def test_a_budget_may_be_lowered(key: str) -> None:
+    assert limits_of(support_pack(), {key: 1})[key] == 1
+
+
+def test_the_size_of_a_bucket_is_not_raised() -> None:
+    with pytest.raises(UsageError, match="above the pack's 600"):
+        limits_of(support_pack(), {"buckets.policy": 601})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cust_7", "CUST_7", "\uff43ust_7", "cust\uff3f7", "Agent.Support-Desk"],
+)
+def test_whoever_asked_does_not_approve_under_another_spelling(name: str) -> None:
+    with pytest.raises(PolicyApprovalError, match="wants somebody else"):
+        _require_approver(ASKED, granted=True, by=f"{name}:finance", started=STARTED)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "cust_7 ", " ann", "cust\u200b_7", "ann\x1b[31m", "ann\n", "\u202eann", "\ud800"],
+    ids=repr,
+)
+def test_an_approver_has_a_name_that_is_seen(name: str) -> None:
+    for granted in (True, False):
+        with pytest.raises(UsageError, match="--by"):
+            _require_approver(ASKED, granted=granted, by=f"{name}:finance", started=STARTED)
+
+
+def test_another_person_approves() -> None:
+    for name in ("ann", "a:b", "Zoë Ödegård", "ann@example.org"):
+        _require_approver(ASKED, granted=True, by=f"{name}:finance", started=STARTED)
+
+
+def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:
+    desk.write(
+        "support_desk.py",
+        (desk.root / "support_desk.py")
+        .read_text()
+        .replace(
+            "    return ORDERS[order_id]", "    import time\n    time.sleep(0.5)\n    return ORDERS[order_id]"
+        )
+        .encode(),
+    )
+    desk.run("agent", "invoke", "requests/allowed.json", "--budget", "heartbeat_ms=0").assert_ok()
+    (log,) = desk.root.rglob("events.jsonl")
+    assert log.read_text().count('"run.heartbeat"') <= 20
