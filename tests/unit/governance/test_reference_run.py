@@ -33,7 +33,7 @@ SEQUENCES = 1_000_000 if os.environ.get("COGCLI_LONG_TESTS") else 1_600
 PER_PACK = 20
 START = 1_700_000_000
 TODAY = "2023-11-14T22:13:20.000000Z"
-ROLES = ("finance", "clerk", "")
+ROLES = ("finance", "finance", "clerk", "")
 USER, AGENT = "cust_7", "agent.support-desk"
 PEOPLE = ("ann", "ann", "ann", USER, AGENT)
 NOW = {"substr": [{"var": "run.now"}, 0, 10]}
@@ -76,14 +76,13 @@ class RunDraw(Draw):
 
     def rule(self, number: int) -> dict[str, Any]:
         rule = super().rule(number)
-        if self.random.random() < 0.5:
-            rule["then"] = {"verdict": self.one("allow", "allow_with_gate", "allow_with_gate", "escalate")}
-        if "gate" in rule["then"] or self.random.random() < 0.3:
-            rule["then"]["gate"] = self.one(*GATES, "GATE_OPERATOR")
-        if self.random.random() < 0.25:
-            rule["if"] = {self.one("==", "!="): [NOW, TODAY[:10]]}
-        elif self.random.random() < 0.4:
-            rule["if"] = {self.one("<", ">="): [{"var": "args.amount"}, self.one(0, 31, 240)]}
+        if self.random.random() < 0.6:
+            asks = {"verdict": self.one("allow_with_gate", "allow_with_gate", "escalate")}
+            rule["then"] = {**asks, "gate": self.one(*GATES, "GATE_OPERATOR")}
+            amount = {self.one("<", ">="): [{"var": ["args.amount", 12]}, self.one(31, 240)]}
+            rule["if"] = self.one(amount, {"==": [NOW, TODAY[:10]]}, {"!=": [NOW, TODAY[:10]]})
+        if "obligations" in rule["then"]:  # what is masked is said by the services' own specs
+            rule["then"]["obligations"] = [each for each in rule["then"]["obligations"] if each != "mask:a.b"]
         return rule
 
     def world(self) -> World:
@@ -96,10 +95,13 @@ class RunDraw(Draw):
         raw["tooling_layer"] = {
             **raw["tooling_layer"],
             "capabilities": {
-                id: {"approval_mode": self.one("read_only", "network", "destructive")} for id in CAPABILITIES
+                id: {"approval_mode": self.one("read_only", "read_only", "network", "destructive")}
+                for id in CAPABILITIES
             },
         }
-        return World.of(raw, [{**self.capability(), "id": id, **FIELDS} for id in CAPABILITIES])
+        return World.of(
+            raw, [{**self.capability(), **FIELDS, **self.one({}, READ), "id": id} for id in CAPABILITIES]
+        )
 
     def run(self) -> dict[str, Any]:
         """What both sides are told of a run."""
@@ -130,6 +132,7 @@ class RunDraw(Draw):
         )
 
 
+READ = {"properties": {"side_effects": False}, "safety": {}}
 FIELDS = {
     "inputs": {name: {"type": "any"} for name in ("amount", "kind")},
     "outputs": {"y": {"type": "any"}},
