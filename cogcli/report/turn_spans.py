@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import object_of, text_of
@@ -16,8 +17,7 @@ from cogcli.report.trace_spans import Attributes, OpenSpans, TraceSpan, json_tex
 
 _ACTION: Final = "action"
 _LAST: Final = "reflection"
-_CRITIC: Final = {"critic.verified": "cogcli.critic.verify", "critic.scored": "cogcli.critic.score"}
-_TAKEN: Final = ("layer.completed", "context.compiled", "plan.created", *_CRITIC)
+_Take = Callable[[Event, dict[str, Any], TraceSpan], None]
 
 
 class TurnSpans:
@@ -33,24 +33,34 @@ class TurnSpans:
 
     def apply(self, event: Event, payload: dict[str, Any], run: TraceSpan, before: int) -> bool:
         """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
-        number = payload.get("turn")
-        if type(number) is not int or event.event_type not in _TAKEN:
+        number, take = payload.get("turn"), self._taken_by(event.event_type or "")
+        if type(number) is not int or take is None:
             return False
         turn = self._turn
         if turn is None or number != self._number:
             turn = self._begin(event, number, run, before)
-        if event.event_type == "layer.completed":
-            self._layer(event, payload, turn)
-        elif event.event_type == "context.compiled":
-            self._compiled(event, payload, turn)
-        elif event.event_type == "plan.created":
-            self._action = self._part(event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION})
-            self._action.start = self._open.now
-            self._open.around[text_of(event.run_id)] = self._action
-        else:
-            turn.attributes |= some({_CRITIC[event.event_type]: text_of(payload.get("verdict"))})
+        take(event, payload, turn)
         self._since = self._open.now
         return True
+
+    def _taken_by(self, kind: str) -> _Take | None:
+        """What takes an event of this type; None for one that is no part of a turn's spans."""
+        if kind == "layer.completed":
+            return self._layer
+        if kind == "context.compiled":
+            return self._compiled
+        if kind == "plan.created":
+            return self._act
+        return self._judge if kind.startswith("critic.") else None
+
+    def _act(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        self._action = self._part(event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION})
+        self._action.start = self._open.now
+        self._open.around[text_of(event.run_id)] = self._action
+
+    def _judge(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        word = "verify" if event.event_type == "critic.verified" else "score"
+        turn.attributes |= some({f"cogcli.critic.{word}": text_of(payload.get("verdict"))})
 
     def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
         """The span of a turn that begins with the event before this one."""
