@@ -33,7 +33,7 @@ class TurnSpans:
 
     def apply(self, event: Event, payload: dict[str, Any], run: TraceSpan, before: int) -> bool:
         """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
-        number, take = payload.get("turn"), self._taken_by(event.event_type or "")
+        number, take = payload.get("turn"), self._taken_by(text_of(event.event_type))
         if type(number) is not int or take is None:
             return False
         turn = self._turn
