@@ -43,6 +43,7 @@ class Escalation(NamedTuple):
             "expires_at": expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reason": self.reason,
             "kind": "escalation",
+            "proposed_by": root.run.state.skill_id,
             "approver_roles": list(gate.approver_roles),
             "allow_self": gate.allow_self,
         }

@@ -71,7 +71,12 @@ class ApprovalRequest(NamedTuple):
             return {}
         roles = list(self.gate.approver_roles)
         kind = "escalation" if self.evidence["verdict"] == "escalate" else "gate"
-        return {"kind": kind, "approver_roles": roles, "allow_self": self.gate.allow_self}
+        return {
+            "kind": kind,
+            "proposed_by": self.record.run.state.skill_id,
+            "approver_roles": roles,
+            "allow_self": self.gate.allow_self,
+        }
 
     @property
     def _binding_id(self) -> str:

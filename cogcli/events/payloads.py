@@ -266,6 +266,8 @@ class Approval(Payload):
     by: str | None = None
     reason: str | None = None
     kind: Literal["gate", "confirmation", "escalation"] | None = None
+    proposed_by: str | None = None
+    """The skill whose run wants to act, `agent.PACK` for an agent's; only of a pack's gate, as the members below."""
     approver_roles: list[str] | None = None
     """The roles of which an approver needs one; empty: any. Only of a pack's gate, as the members below."""
     allow_self: bool | None = None

@@ -61,6 +61,8 @@ def test_a_request_ends_as_the_pack_says(desk: Project, name: str, expected: tup
 
 def test_a_refund_is_finished_by_another_process_of_the_right_role(desk: Project) -> None:
     paused = _invoke(desk, "needs-finance").assert_exit(5)
+    asked = [e.payload for _, e in EventLog(_directory(desk, paused)) if e.event_type == "approval.requested"]
+    assert [(each["kind"], each["proposed_by"]) for each in asked] == [("gate", "agent.support-desk")]
     for by in ("cust_7:finance", "bob:support", "bob"):
         desk.run("resume", "@last", "--approve", GATE, "--by", by).assert_exit(5)
     done = desk.run("resume", "@last", "--approve", GATE, "--by", "ann:finance", "--json").assert_ok()
