@@ -47,7 +47,7 @@ class GivenRequest(NamedTuple):
     tags: dict[str, str] = NOTHING
 
 
-def given_request(raw: dict[str, Any]) -> GivenRequest:
+def parse_request(raw: dict[str, Any]) -> GivenRequest:
     """A request with what it says of its run, from its JSON. Raises as `request_from`."""
     known = {**_KEYS, **_OF_RUN}
     for name, value in raw.items():
@@ -83,7 +83,7 @@ def given_request(raw: dict[str, Any]) -> GivenRequest:
 
 def request_from(raw: dict[str, Any]) -> AgentRequest:
     """A request from its JSON. Raises UsageError for an unknown key, a wrong type or a missing message."""
-    return given_request(raw).request
+    return parse_request(raw).request
 
 
 def _user(raw: dict[str, Any]) -> User:

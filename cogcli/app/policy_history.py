@@ -179,8 +179,12 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     changed, undecided = [], []
     for mine, theirs in zip(before, _decided(log, new), strict=True):
         exact = log.pack.hash == old.hash
-        was = _said(mine.event.payload) if exact else mine.verdict and _said(mine.verdict.to_payload())
-        will = theirs.verdict and _said(theirs.verdict.to_payload())
+        was = (
+            _comparable(mine.event.payload)
+            if exact
+            else mine.verdict and _comparable(mine.verdict.to_payload())
+        )
+        will = theirs.verdict and _comparable(theirs.verdict.to_payload())
         change = DecisionChange(
             directory.name, mine.event, was, will, theirs.why or ("" if exact else mine.why)
         )
@@ -197,7 +201,7 @@ def _decided(log: GovernedLog, pack: Pack) -> list[Redecided]:
     return list(decide_again(log.events, log.catalog, recorded, policy))
 
 
-def _said(payload: dict[str, Any]) -> dict[str, Any]:
+def _comparable(payload: dict[str, Any]) -> dict[str, Any]:
     """What a decision says, as far as it can change."""
     told = {name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")}
     return {**told, "obligations": sorted(payload.get("obligations") or ())}

@@ -75,7 +75,7 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if found["waits_for"]:
         yield "waits for", f"a person: {', '.join(_LACKS[each] for each in found['waits_for'])}"
     for word in ("contradicts", "supersedes"):
-        yield from ((word, f"{_said(other)} ({decided_text(other)})") for other in found[word])
+        yield from ((word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in found[word])
     reason = found["recall"]["reason"]
     said = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
     yield "recalled", f"no: {said}" if reason else "yes, by a request that shares a word with it"
@@ -92,10 +92,10 @@ def _counted(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _line(word: str, row: dict[str, Any], *, id: bool = True) -> str:
-    return visible(f"{word} {_said(row) if id else _statement(row)}")
+    return visible(f"{word} {_statement_with_id(row) if id else _statement(row)}")
 
 
-def _said(row: dict[str, Any]) -> str:
+def _statement_with_id(row: dict[str, Any]) -> str:
     return f"{row['proposal_id']}: {_statement(row)}"
 
 

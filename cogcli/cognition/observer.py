@@ -46,7 +46,6 @@ class Observer:
 
     def apply(self, event: Event) -> None:
         """Take one event of the tree into account."""
-        event = event._replace(payload=mask_payload(event.payload, BY_NAME))
         row = row_of(event.event_type)
         if event.event_type == "context.compiled":
             self._gates = event.payload["context"]["runtime_controls"]["evidence_gates"]
@@ -55,7 +54,7 @@ class Observer:
         elif event.event_type == "budget.exceeded":
             self.denial = f"budget_exceeded:{event.payload['key']}"
         elif row.closes and StepPath(event.step_id or "").is_step:
-            self._close(event)
+            self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))
 
     def _close(self, event: Event) -> None:
         payload = event.payload
@@ -139,6 +138,7 @@ class Observer:
             effect["result"] = digest_of(payload["output"])
         return effect
 
-    def take_facts(self) -> list[dict[str, Any]]:
+    @property
+    def facts(self) -> list[dict[str, Any]]:
         """The facts of the run so far, as memory events hold them."""
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]

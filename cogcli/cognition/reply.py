@@ -17,7 +17,7 @@ _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 def is_met(success: Any, state: ExecutionState) -> bool:
     """Whether the condition of a template holds; one without a result does not."""
-    found = evaluate(compile_rule(success), _seen(state))
+    found = evaluate(compile_rule(success), _rule_data(state))
     return isinstance(found, Matched) and found.result
 
 
@@ -25,12 +25,12 @@ def render(reply: str, state: ExecutionState) -> str:
     """The text of a template over inputs and outputs; empty where a value is missing."""
     try:
         # The templates of requests know one namespace, `input`: ours lie below it.
-        return str(compile_template(_REFERENCE.sub(r"${input.\1.", reply))(_seen(state)))
+        return str(compile_template(_REFERENCE.sub(r"${input.\1.", reply))(_rule_data(state)))
     except (RuntimeErrorBase, TemplateFault):
         return ""
 
 
-def _seen(state: ExecutionState) -> dict[str, Any]:
+def _rule_data(state: ExecutionState) -> dict[str, Any]:
     """What the log holds of the state: neither may a text tell a secret, nor a goal depend on one."""
     seen: dict[str, Any] = BY_NAME.mask(
         {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}

@@ -48,7 +48,7 @@ def _pressures(loop: Progress) -> Pressures:
         ),
         share(len(loop.policy.unresolved), len(seen.evidence_gates)),
         0.0,  # a turn with an open gate ends only when that is answered
-        share(len(seen.conflicts), len(seen.conflicts)),
+        float(bool(seen.conflicts)),  # a contradiction that is settled is none any more
     )
 
 
@@ -144,7 +144,7 @@ def _consolidate(loop: Progress) -> None:
     for each in known["proposals"]:
         made = proposal_from(each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent)
         proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
-    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": loop.seen.take_facts()})
+    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": loop.seen.facts})
     if loop.remember is not None and given.safety_mode != "read_only":
         calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}

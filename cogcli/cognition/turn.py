@@ -10,7 +10,7 @@ from cogcli.cognition.layers import ORDER
 from cogcli.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.cognition.progress import Progress
 from cogcli.cognition.settlement import settle
-from cogcli.cognition.turn_record import TurnRecord, known_at_start, milliseconds
+from cogcli.cognition.turn_record import TurnRecord, milliseconds, values_at_start
 from cogcli.context.compiler import CompiledContext, compile_context
 from cogcli.engine.outcome import RunOutcome, describe_outcome
 from cogcli.engine.plan import plan_skill, record
@@ -62,7 +62,7 @@ def _open_turn(loop: Progress) -> None:
         budgets.begin_turn()
     exceeded = loop.ending.reason if loop.ending else ""
     ledger = {"exceeded": exceeded, "remaining": budgets.remaining()}
-    known = known_at_start(loop.given, ledger, loop.effects, loop.notices)
+    known = values_at_start(loop.given, ledger, loop.effects, loop.notices)
     loop.record = TurnRecord(loop.root, loop.turn, known)
 
 

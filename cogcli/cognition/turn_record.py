@@ -42,7 +42,7 @@ class TurnRecord:
         return run.emit(build.of_turn(event_type, run.state.run_id, payload, phase=phase)).timestamp
 
 
-def known_at_start(
+def values_at_start(
     given: Invocation, ledger: dict[str, Any], effects: list[dict[str, Any]], notices: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the layers of a turn read before any has written: `effects` and `notices` are those of the turn before."""

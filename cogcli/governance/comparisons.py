@@ -58,7 +58,7 @@ class Comparison(NamedTuple):
     def text(self) -> str:
         """As people write it."""
         word = self.operator if self.holds else f"is not {self.operator}"
-        return f"`{self.path}` {_shown(self.value)} {word} {_shown(self.threshold)}"
+        return f"`{self.path}` {_value_text(self.value)} {word} {_value_text(self.threshold)}"
 
 
 class Flip(NamedTuple):
@@ -77,7 +77,7 @@ class Flip(NamedTuple):
     @property
     def text(self) -> str:
         """As people say it."""
-        numbers = _WORDS[self.operator].format(_shown(self.value))
+        numbers = _WORDS[self.operator].format(_value_text(self.value))
         return f"{numbers} would {_VERDICTS[self.verdict].format(self.gate)}"
 
 
@@ -239,7 +239,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if type(value) is float and value.is_integer():
         value = int(value)
     text = compact(value).decode()

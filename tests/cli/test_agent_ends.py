@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -37,13 +36,6 @@ WAITS = """
     while time.monotonic() < until and not pathlib.Path(r"{begun}.go").exists():
         time.sleep(0.02)
 """  # fmt: skip
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
-    return project
 
 
 def begun(desk: Project) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -19,13 +18,6 @@ from cogcli.episode.log_reader import EventLog
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 YES = ("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance")
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
-    return project
 
 
 def memory(desk: Project) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from fakes.support_desk import pack as support_pack
 from support.project import Project
 
-from cogcli.app.compile_context import given_request
+from cogcli.app.compile_context import parse_request
 from cogcli.core.errors import PolicyApprovalError, UsageError
 from cogcli.events.envelope import Event
 from cogcli.runs.policy import limits_of
@@ -40,7 +40,7 @@ STARTED = _event({"policy": {"pack": "support-desk@4.0.0", "user": "cust_7"}})
 )
 def test_a_member_that_a_run_cannot_hold_is_refused_before_it(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
-        given_request({**REQUEST, **wrong})
+        parse_request({**REQUEST, **wrong})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -24,13 +23,6 @@ TERMINAL = {"COGCLI_FORCE_TTY": "120", "NO_COLOR": "1"}
 @pytest.fixture
 def project(project: Project) -> Project:
     project.write("cogcli.toml", "")
-    return project
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
     return project
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,6 @@ DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "support-desk@4.0.0"
 FILE = "packs/support-desk/4.0.0.yaml"
 GATE = "GATE_FINANCE_APPROVAL"
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
-    return project
 
 
 def _refund(desk: Project, order: str, *more: str, user: str = "cust_7") -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,6 @@ UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user",
 START, DAY = 1_795_000_000, 86_400
 PACK = "packs/support-desk/4.0.0.yaml"
 LOOKUP = "capabilities/orders.lookup.yaml"
-
-
-@pytest.fixture
-def desk(project: Project) -> Project:
-    ignore = shutil.ignore_patterns("__pycache__", ".cogcli", "runs")
-    shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignore)
-    return project
 
 
 def _refund(desk: Project, code: int, *flags: str) -> str:

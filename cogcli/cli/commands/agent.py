@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
-from cogcli.app.compile_context import GivenRequest, given_request
+from cogcli.app.compile_context import GivenRequest, parse_request
 from cogcli.app.invoke_agent import GivenInvocation, dry_run, invoke
 from cogcli.app.packs import resolve_pack
 from cogcli.cli.context import CommandContext
@@ -68,7 +68,7 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
     raw: dict[str, Any] = object_of(f"@{file}", "request") if file else {"message": flags.message}
     problems: list[CogcliError] = []
-    given = given_request(raw)
+    given = parse_request(raw)
     request = given.request
     given = given._replace(
         request=request._replace(

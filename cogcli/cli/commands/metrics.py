@@ -60,16 +60,16 @@ def metrics(
 def _check(context: CommandContext, found: MeasuredRuns) -> int:
     """Tell of each target whether it is met; the first that is missed is the error."""
     for each in found.targets:
-        context.note(visible(f"{each.status}: {_said(each.to_payload())}"))
+        context.note(visible(f"{each.status}: {_target_text(each.to_payload())}"))
     if not found.targets:
         context.note("no target: the packs of these runs declare none")
     if not found.missed:
         return OK
     first = found.missed[0].to_payload()
-    return context.fail({"code": "metrics.missed", "message": f"target missed: {_said(first)}"})
+    return context.fail({"code": "metrics.missed", "message": f"target missed: {_target_text(first)}"})
 
 
-def _said(target: dict[str, Any]) -> str:
+def _target_text(target: dict[str, Any]) -> str:
     of = f" of {target['intent']}" if target["intent"] else ""
     value = "nothing to measure" if target["value"] is None else f"{target['value']:.3g}"
     pack = target["pack_ref"].partition("#")[0]
