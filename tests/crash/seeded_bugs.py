@@ -214,8 +214,8 @@ BUGS = (
     Bug(
         "an agent that sees what its log does not hold",
         "cognition/observer.py",
-        "        event = event._replace(payload=mask_payload(event.payload, BY_NAME))\n",
-        "",
+        "self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))",
+        "self._close(event)",
         flow="agent",
         kills=(0,),
     ),
