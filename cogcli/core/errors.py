@@ -233,6 +233,10 @@ class AgentError(RuntimeErrorBase):
     """An agent found no plan that may run, or no room for what it has to know (docs/reference/agent-run.md#ends)."""
 
 
+class ModelAccessError(RuntimeErrorBase):
+    """A language model does not accept the credentials (docs/reference/models.md#errors)."""
+
+
 class InternalError(RuntimeErrorBase):
     """A bug of ours."""
 
@@ -327,7 +331,8 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("policy", PolicyDeniedError, "policy.denied policy.refused", VETOED),
     FailureRow("approval", PolicyApprovalError, "policy.approval policy.escalated", PENDING),
     FailureRow("budget", BudgetExceededError, "budget.exceeded", VETOED),
-    FailureRow("agent", AgentError, "agent.replans context.overpacked", NO),
+    FailureRow("agent", AgentError, "agent.replans context.overpacked model.context", NO),
+    FailureRow("agent", ModelAccessError, "model.auth", ENVIRONMENT),
     FailureRow("else", InternalError, "internal", BUG),
     FailureRow(
         "command line",

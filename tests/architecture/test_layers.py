@@ -25,6 +25,7 @@ FLOORS = {
     "bindings": 7,
     "episode": 7,
     "report": 7,
+    "models": 7,
     "runs": 8,
     "stores": 8,
     "verification": 9,

@@ -1,0 +1,1 @@
+"""Language models: how a judgment asks one, whatever it is (docs/reference/models.md)."""
