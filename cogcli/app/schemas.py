@@ -40,10 +40,23 @@ def config_schema() -> dict[str, Any]:
         "$schema": _DRAFT,
         "title": "cogcli configuration",
         "type": "object",
-        "properties": {name: _key(key) for name, key in KEYS.items()},
+        "properties": {**_keys_of(""), **{table: _table(table) for table in _TABLES}},
         "patternProperties": {"^x-": True},
         "additionalProperties": False,
     }
+
+
+_TABLES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
+
+
+def _table(name: str) -> dict[str, Any]:
+    return {"type": "object", "properties": _keys_of(f"{name}."), "additionalProperties": False}
+
+
+def _keys_of(prefix: str) -> dict[str, Any]:
+    """The schemas of the keys of a table, without their prefix; of the top level those without a dot."""
+    names = (name for name in KEYS if name.rpartition(".")[0] == prefix.rstrip("."))
+    return {name.removeprefix(prefix): _key(KEYS[name]) for name in names}
 
 
 def _key(key: ConfigKey) -> dict[str, Any]:

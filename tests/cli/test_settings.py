@@ -35,6 +35,10 @@ def test_flag_beats_environment_beats_project_beats_user(demo: Any) -> None:
         ("durability = 'proces'\n", 1, "one of process"),
         ("max_workers = \n", 1, "not TOML"),
         ("[run]\nx = 1\n", 1, "unknown key `run`"),
+        ("[agent]\n\nprofil = 'auto'\n", 3, "unknown key `agent.profil`"),
+        ("[agent]\nprofile = 'always'\n", 2, "one of review, auto"),
+        ("agent.synthesis_threshold = 0\n", 1, "a whole number from 1 to 1,000"),
+        ("agent = 3\n", 1, "`agent`: found 3, expected a table"),
     ],
 )
 def test_a_wrong_line_is_told_with_its_place(demo: Any, text: str, line: int, says: str) -> None:
@@ -46,6 +50,16 @@ def test_a_wrong_line_is_told_with_its_place(demo: Any, text: str, line: int, sa
     assert "config.key" in demo.run("config", "show").assert_ok().err
     demo.run("doctor").assert_exit(1)
     demo.run("ls").assert_ok()
+
+
+def test_a_projects_table_of_agents_counts_only_once_it_is_trusted(demo: Any) -> None:
+    del demo.env["COGCLI_TRUST_PROJECT"]
+    demo.write("cogcli.toml", b"[agent]\nprofile = 'auto'\n")
+    shown = ("config", "show", "agent.profile", "--origin")
+    assert demo.run(*shown).assert_ok().out == "agent.profile = review   default\n"
+    trusted = demo.run(*shown, env={"COGCLI_TRUST_PROJECT": "1"}).assert_ok()
+    assert trusted.out == "agent.profile = auto   cogcli.toml:2\n"
+    assert "COGCLI_AGENT_PROFILE" in demo.run(*shown, env={"COGCLI_AGENT_PROFILE": "auto"}).assert_ok().out
 
 
 def test_a_wrong_environment_variable_is_a_usage_error(demo: Any) -> None:

@@ -91,13 +91,17 @@ class Settings:
             return given, f"--{name.replace('_', '-')}"
         if (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
-        found_in = [file for file in self.files if name in file.values]
+        found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
         if name == "trust_level":
             # The lower level of project and user counts: a project may only ask for less trust.
             found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
         for file in found_in:
             return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
+
+    def _counts(self, file: ConfigFile, name: str) -> bool:
+        """Whether a file may say this: a project says what an agent does only once it is trusted."""
+        return not file.project or "." not in name or bool(self.trust)
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
         """Per source of a list of directories: absolute paths, origin, and whether it is the project's file."""
@@ -215,4 +219,4 @@ class Settings:
 
 def variable(name: str) -> str:
     """The environment variable of a setting."""
-    return f"COGCLI_{name.upper()}"
+    return f"COGCLI_{name.upper().replace('.', '_')}"

@@ -67,8 +67,12 @@ KEYS: dict[str, ConfigKey] = {
     "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
     "use_env_proxy": ConfigKey("boolean", False),
     "progress": ConfigKey("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
+    "agent.profile": ConfigKey("choice", "review", choices=("review", "auto")),
+    "agent.synthesis_threshold": ConfigKey("integer", 3, least=1, most=1000),
+    "agent.synthesis_grace_s": ConfigKey("integer", 5, most=600),
     PINS: ConfigKey("pins", {}),
 }
+"""By name; one with a dot stands in a table. A project's tables count only once it is trusted."""
 
 
 class ConfigFile:
@@ -99,7 +103,8 @@ class ConfigFile:
             )
             return
         for name, value in self._parse(text).items():
-            self._take(name, value, _line_of(text, name))
+            for key, member in _members(name, value):
+                self._take(key, member, _line_of(text, key))
 
     def _parse(self, text: str) -> dict[str, Any]:
         import tomllib
@@ -125,7 +130,9 @@ class ConfigFile:
         if name.startswith("x-"):
             return
         key = KEYS.get(name)
-        if key is None:
+        if key is None and _is_of_settings(name):
+            self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
+        elif key is None:
             from cogcli.core.problems import suggestion
 
             hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
@@ -214,13 +221,32 @@ def _preview(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def _is_of_settings(name: str) -> bool:
+    """Whether this is the name of a table of settings."""
+    return any(key.startswith(f"{name}.") for key in KEYS)
+
+
+def _members(name: str, value: Any) -> list[tuple[str, Any]]:
+    """A top-level key with its value; of a table of settings each of its members, with its dotted name."""
+    if isinstance(value, dict) and _is_of_settings(name):
+        return [(f"{name}.{member}", inner) for member, inner in value.items()]
+    return [(name, value)]
+
+
 def _line_of(text: str, name: str) -> int:
-    """The line that defines a top-level key or table; 0 if none is found."""
+    """The line that defines a key; of a member without a line of its own that of its table; 0 if none is found."""
+    table, _, member = name.partition(".")
+    found, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
-        head = line.strip().lstrip("[").replace('"', "").replace("'", "").replace(" ", "")
-        if head.startswith(name) and head[len(name) : len(name) + 1] in ("=", "]", "."):
+        bare = line.strip().replace('"', "").replace("'", "").replace(" ", "")
+        if bare.startswith(f"{name}=") or (inside and bare.startswith(f"{member}=")):
             return number
-    return 0
+        head = bare.lstrip("[")
+        if bare.startswith("["):
+            inside = bool(member) and head.startswith(f"{table}]")
+        if head.startswith(table) and head[len(table) : len(table) + 1] in ("=", "]", "."):
+            found = found or number
+    return found
 
 
 def _split_place(message: str, text: str) -> tuple[str, int, int]:

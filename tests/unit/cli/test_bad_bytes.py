@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.app.settings import Settings
+from cogcli.app.settings import Settings, variable
 from cogcli.app.settings.config import KEYS, ConfigFile
 from cogcli.cli import main
 from cogcli.cli.app import COMMANDS
@@ -103,7 +103,7 @@ def test_so_do_the_variables_that_are_read(
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("text", [BAD, DIGITS, f"-{DIGITS}", "²", "１", "1e999999", "nan"])
 def test_every_setting_in_the_environment_is_judged(key: str, text: str) -> None:
-    settings = Settings({}, {f"COGCLI_{key.upper()}": text, "HOME": "/nowhere"})
+    settings = Settings({}, {variable(key): text, "HOME": "/nowhere"})
     if key == "registry" and not bad_byte(text):
         return
     with pytest.raises(UsageError) as caught:
