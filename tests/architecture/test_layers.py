@@ -28,12 +28,13 @@ FLOORS = {
     "models": 7,
     "runs": 8,
     "stores": 8,
+    "agent": 8,
     "verification": 9,
     "cognition": 9,
     "app": 10,
     "cli": 11,
 }
-PURE = ("state", "events", "mapping", "governance", "context", "report")
+PURE = ("state", "events", "mapping", "governance", "context", "report", "agent")
 IMPURE = {
     "os", "io", "pathlib", "tempfile", "shutil", "subprocess", "socket", "ssl", "http", "urllib", "httpx", "requests",
     "threading", "multiprocessing", "concurrent", "asyncio", "random", "secrets", "uuid", "sqlite3", "signal",

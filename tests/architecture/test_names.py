@@ -12,6 +12,8 @@ from support.sources import PACKAGE, modules
 
 PAIRS = {
     "SkillRef": "in an event and in a document, which grow apart",
+    "ExecutionState": "of a run and of an agent, whose fields are given; the second is imported with its module",
+    "Reply": "of a model, and of a server that tests provoke",
 }
 """Names that two models have on purpose, with the reason."""
 GIVEN_UP = {
