@@ -9,10 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, schema_of, tool_of
+from cogcli.app.serving.tools import Offer, Served, hints_of, names_of, tool_of
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import Skill

@@ -1,0 +1,89 @@
+"""The JSON Schema of declared fields, as tools of the Model Context Protocol and of a model have it
+(docs/reference/protocols.md#serve)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.core.json_pointer import pointer_of
+from cogcli.core.redact import names_secret
+from cogcli.schema.visitor import rewrite
+from cogcli.specs.fields import Fields, FieldSpec
+
+_ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
+"""Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
+
+
+def schema_of(fields: Fields) -> dict[str, Any]:
+    """The JSON Schema of declared fields: never narrower than what the skill takes or gives."""
+    required = [name for name, field in fields.items() if field.required and field.default is None]
+    shared: dict[str, Any] = {}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {},
+    }
+    for name, field in fields.items():
+        # A client must not see a secret of the skill file: no default or enum under a secret name.
+        public = field._replace(default=None, enum=None) if names_secret(name) else field
+        schema["properties"][name] = _field(public, name, shared)
+    if required:
+        schema["required"] = required
+    return schema | ({"$defs": shared} if shared else {})
+
+
+def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
+    if field.description:
+        schema["description"] = field.description
+    if field.default is not None:
+        schema["default"] = field.default
+    if field.enum is not None:
+        schema["enum"] = field.enum
+    if field.items is not None:
+        schema["items"] = _field(field.items, f"{place}.items", shared)
+    if isinstance(field.schema, dict) and not _names_places(field.schema):
+        schema["allOf"] = [_relocate(field.schema, place, shared)]
+    return schema
+
+
+def _names_places(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return bool(_ANCHORS & schema.keys()) or any(map(_names_places, schema.values()))
+    return isinstance(schema, list) and any(map(_names_places, schema))
+
+
+def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """A field's schema as it reads inside the tool's: what it defines stands in the tool's `$defs`, under the field's
+    name, and so does all of it where it refers to itself."""
+    definitions = schema.get("$defs")
+    names = {name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())}
+    to_itself = False
+
+    def moved(reference: str) -> str:
+        nonlocal to_itself
+        for name, key in names.items():
+            old = f"#/$defs/{_escaped(name)}"
+            if reference == old or reference.startswith(f"{old}/"):
+                return f"#/$defs/{_escaped(key)}{reference[len(old) :]}"
+        to_itself = True
+        return f"#/$defs/{_escaped(place)}{reference[1:]}"
+
+    def renamed(part: dict[str, Any]) -> dict[str, Any]:
+        reference = part.get("$ref")
+        found = isinstance(reference, str) and reference.startswith("#")
+        return {**part, "$ref": moved(str(reference))} if found else part
+
+    whole = {key: part for key, part in schema.items() if key != "$schema"}
+    own: dict[str, Any] = rewrite({key: part for key, part in whole.items() if key != "$defs"}, renamed)
+    shared.update({key: rewrite(schema["$defs"][name], renamed) for name, key in names.items()})
+    if not to_itself:
+        return own
+    shared[place] = rewrite(whole, renamed)
+    return {"$ref": f"#/$defs/{_escaped(place)}"}
+
+
+def _escaped(name: str) -> str:
+    """A member's name in a JSON pointer within a URI reference."""
+    from urllib.parse import quote
+
+    return quote(pointer_of((name,))[1:], safe="~.-_")
