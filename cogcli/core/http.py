@@ -99,6 +99,12 @@ class Http:
         `request.value`, ResponseMappingError `response.size` or (success whose encoding cannot be undone)
         `response.not-json`.
         """
+        with self.stream(request, deadline, cancel) as reply:
+            return reply.whole()
+
+    @contextmanager
+    def stream(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> Iterator[HttpStream]:
+        """The reply, its body still to be read. Raises as `send`; leaving before the end closes the connection."""
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
@@ -108,17 +114,22 @@ class Http:
         elif refusal := literal_refusal(made.url.host, request.network):
             raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
         way = _Way(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
-        try:
-            with (
-                self._lane(way, exchange) as lane,
-                cancel.on_cancel(exchange.give_up),
-                limit_sockets(exchange),
-            ):
-                return _exchange(lane, made, request, exchange)
-        except RuntimeErrorBase as error:
-            raise (exchange.lost(GIVEN_UP) if cancel.is_set else error) from error
-        except Exception as error:
-            raise _translate_error(error, exchange, given_up=cancel.is_set) from error
+        with (
+            _our_errors(exchange, cancel),
+            self._lane(way, exchange) as lane,
+            cancel.on_cancel(exchange.give_up),
+        ):
+            # Sockets keep the deadline; the library keeps it while it waits for a free connection.
+            made.extensions["timeout"] = {"pool": exchange.rest()}
+            with limit_sockets(exchange):
+                response = lane.handle_request(made)
+            response.request = made
+            try:
+                exchange.head = None
+                yield HttpStream(_head_of(response), response, exchange, cancel, request.max_response_bytes)
+            finally:
+                with limit_sockets(exchange):
+                    response.close()
 
     def close(self) -> None:
         """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
@@ -239,23 +250,66 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
         raise _unsendable(f"the request cannot be sent: {_error_words(error)}") from error
 
 
-def _exchange(
-    transport: httpx.HTTPTransport, made: httpx.Request, request: HttpRequest, exchange: SocketExchange
-) -> HttpReply:
-    # Sockets keep the deadline; the library keeps it while it waits for a free connection.
-    made.extensions["timeout"] = {"pool": exchange.rest()}
-    response = transport.handle_request(made)
-    response.request = made
+def _head_of(response: httpx.Response) -> HttpReply:
+    """Status and headers. Raises ResponseMappingError `response.size`."""
+    raw = response.headers.raw
+    if sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD:
+        raise too_long_head()
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+    return HttpReply(response.status_code, headers, b"")
+
+
+@contextmanager
+def _our_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
+    """What goes wrong inside, as errors of ours."""
     try:
-        exchange.head = None
-        raw = response.headers.raw
-        if sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD:
-            raise too_long_head()
-        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
-        reply = HttpReply(response.status_code, headers, b"")
-        return _read(reply, response, request.max_response_bytes)
-    finally:
-        response.close()
+        yield
+    except RuntimeErrorBase as error:
+        if not cancel.is_set:
+            raise
+        raise exchange.lost(GIVEN_UP) from error
+    except Exception as error:
+        raise _translate_error(error, exchange, given_up=cancel.is_set) from error
+
+
+class HttpStream:
+    """A reply that is read while it comes: its head, and its body, once, whole or in chunks."""
+
+    def __init__(
+        self,
+        head: HttpReply,
+        response: httpx.Response,
+        exchange: SocketExchange,
+        cancel: Cancellation,
+        cap: int,
+    ) -> None:
+        self.head = head
+        self._response = response
+        self._exchange = exchange
+        self._cancel = cancel
+        self._cap = cap
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the body, as they come. Raises as `Http.send`; a body under an encoding is
+        `response.not-json`: none was asked for."""
+        if self.head.header("content-encoding") not in ("", "identity"):
+            raise ResponseMappingError("response.not-json", "the reply is encoded, unasked", left=True)
+        left, stream = self._cap, iter(cast("Iterable[bytes]", self._response.stream))
+        while True:
+            # Other exchanges of this thread may come between two chunks.
+            with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+                chunk = next(stream, None)
+            if chunk is None:
+                return
+            left -= len(chunk)
+            if left < 0:
+                raise _too_large(self._cap)
+            yield chunk
+
+    def whole(self) -> HttpReply:
+        """The reply with its body, read to the end. Raises as `Http.send`."""
+        with _our_errors(self._exchange, self._cancel), limit_sockets(self._exchange):
+            return _read(self.head, self._response, self._cap)
 
 
 def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
@@ -270,14 +324,17 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
             raise inflate.TooLarge
         return reply._replace(body=inflate.decompress(chunks, encoding, cap))
     except inflate.TooLarge:
-        text = f"the reply has more than {cap:,} bytes"
-        raise ResponseMappingError("response.size", text, left=True) from None
+        raise _too_large(cap) from None
     except inflate.Damaged as fault:
         if reply.status >= 300:
             return reply._replace(fault=str(fault))
         raise ResponseMappingError(
             "response.not-json", f"the reply cannot be read: {fault}", left=True
         ) from fault
+
+
+def _too_large(cap: int) -> ResponseMappingError:
+    return ResponseMappingError("response.size", f"the reply has more than {cap:,} bytes", left=True)
 
 
 def _translate_error(error: Exception, exchange: SocketExchange, *, given_up: bool) -> RuntimeErrorBase:

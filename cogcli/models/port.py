@@ -7,12 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.calls import Cancellation
-from cogcli.core.canonical import digest_of
+from cogcli.core.canonical import canonical, digest_of
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 
 KINDS: Final[dict[str, tuple[str, bool]]] = {
@@ -171,6 +171,25 @@ class LanguageModel(Protocol):
         """The pieces of the answer's text as they come; the generator's return value is the whole answer, the same as
         of `generate`. Raises ModelError; what came before is not an answer then."""
         ...
+
+
+def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
+    """The answer that a stream returns, its pieces passed over. Raises ModelError."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as stop:
+            reply: ModelReply = stop.value
+            return reply
+
+
+def estimate_usage(
+    count: Callable[[str], int], request: ModelRequest, text: str, calls: Sequence[Mapping[str, Any]]
+) -> TokenUsage:
+    """About how many tokens a request and its answer have."""
+    asked = canonical([request.messages, request.tools]).decode()
+    answered = text + (canonical(list(calls)).decode() if calls else "")
+    return TokenUsage(count(asked), count(answered), True)
 
 
 def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:

@@ -35,6 +35,10 @@ class Secrets:
         """A JSON value with the secrets resolved so far masked, and every value under a key that names a secret."""
         return self._known.mask(value)
 
+    def mask_known(self, value: Any) -> Any:
+        """A JSON value with the secrets resolved so far masked, whatever its keys are named."""
+        return self._known.mask_known(value)
+
     def resolve(self, ref: str) -> str:
         """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
         if ref.startswith(_FILE):

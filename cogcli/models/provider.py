@@ -1,0 +1,267 @@
+"""Models of providers over HTTP (docs/reference/models.md#providers).
+
+One attempt: retries are the caller's. No redirects, no cookies; a proxy only where the setting says so; the address may
+be private. The key is resolved at the request and masked in all that comes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Final
+
+import orjson
+
+from cogcli import __version__
+from cogcli.core.calls import Cancellation
+from cogcli.core.connections import GIVEN_UP
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.http import Http, HttpReply, HttpRequest, HttpStream
+from cogcli.core.jsonvalue import text_of
+from cogcli.models.anthropic import ANTHROPIC
+from cogcli.models.openai import DONE, OPENAI
+from cogcli.models.port import (
+    Delta,
+    ModelError,
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    TokenUsage,
+    estimate_usage,
+)
+from cogcli.models.provider_api import (
+    MAX_REPLY,
+    Outgoing,
+    ProviderApi,
+    ProviderFailure,
+    ProviderReply,
+    StreamFold,
+    object_at,
+    parse_json,
+    sent_names,
+)
+from cogcli.models.server_events import EventParser, ServerEvent
+from cogcli.models.settings import ModelContext, ModelSettings
+from cogcli.protocols.http.failures import quote, retry_after
+
+_OF_CODE: Final = {
+    "call.timeout": "timeout",
+    "call.transport": "unreachable",
+    "response.size": "protocol",
+    "response.not-json": "protocol",
+    "env.missing": "auth",
+    "env.extra": "auth",
+}
+"""Kinds of what goes wrong on the way; anything else is a request that cannot be made."""
+_OF_STATUS: Final = {
+    401: "auth",
+    403: "auth",
+    408: "timeout",
+    413: "context_too_long",
+    429: "rate_limited",
+    502: "overloaded",
+    503: "overloaded",
+    504: "overloaded",
+    529: "overloaded",
+}
+_OF_TYPE: Final = {
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "rate_limit_error": "rate_limited",
+    "overloaded_error": "overloaded",
+    "timeout_error": "timeout",
+    "request_too_large": "context_too_long",
+    "invalid_request_error": "bad_request",
+}
+"""Kinds of errors that a provider names inside a stream; any other is of the server."""
+_TOO_LONG: Final = re.compile(
+    r"context.?(length|window|size)|maximum.context|prompt is too long|too many (input )?tokens",
+    re.IGNORECASE,
+)
+_NO_CREDIT: Final = "insufficient_quota"
+"""Said with 429 where asking again does not help."""
+_LONGEST_ID: Final = 128
+
+
+def open_adapter(settings: ModelSettings, context: ModelContext) -> ProviderModel:
+    """The model of a provider. Nothing is asked yet."""
+    return ProviderModel(APIS[settings.adapter], settings, context)
+
+
+def _names(error: ModelError, member: str) -> bool:
+    return re.search(rf"\b{member}\b", error.message) is not None
+
+
+APIS: Final[dict[str, ProviderApi]] = {"openai": OPENAI, "anthropic": ANTHROPIC}
+"""By adapter how its providers are spoken to."""
+
+
+class ProviderModel:
+    """A model behind an address."""
+
+    def __init__(self, api: ProviderApi, settings: ModelSettings, context: ModelContext) -> None:
+        self._api = api
+        self._settings = settings
+        self._context = context
+        self._own = not settings.base_url
+        self._base = (settings.base_url or api.base_url).rstrip("/")
+        self._name = f"the model {settings.name} at {self._base}"
+        self._proxies = context.environ if settings.use_env_proxy else {}
+        self._refused: set[str] = set()
+        """Members of bodies that this server does not take."""
+
+    def describe(self) -> ModelInfo:
+        adapter, name, tokens = self._settings.adapter, self._settings.name, self._settings.context_tokens
+        return ModelInfo(adapter, name, tokens, False, self._api.features)
+
+    def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
+        with self._our_errors(cancel), self._answered(request, cancel, stream=False) as reply:
+            return self._whole(request, reply.whole())
+
+    def stream(self, request: ModelRequest, cancel: Cancellation) -> Generator[Delta, None, ModelReply]:
+        pieces: list[str] = []
+        try:
+            with self._our_errors(cancel), self._answered(request, cancel, stream=True) as reply:
+                if "json" in reply.head.header("content-type"):  # a server that does not stream
+                    finished = self._whole(request, reply.whole())
+                    yield Delta(finished.text)
+                    return finished
+                fold = self._api.fold()
+                for piece in self._pieces(reply, fold):
+                    pieces.append(piece)
+                    yield Delta(self._context.secrets.mask_text(piece))
+                return self._finished(request, fold.value, reply.head)
+        except ModelError as error:
+            raise self._broken_off(error, "".join(pieces)) from error
+
+    def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
+        """The pieces of the text, until the answer is whole. Raises ModelError for a stream that ends before."""
+        parser = EventParser()
+        for chunk in reply.chunks():
+            for event in parser.feed(chunk):
+                if piece := self._apply(fold, event):
+                    yield piece
+            if fold.done:
+                return
+        if not fold.whole:
+            raise ModelError("protocol", f"{self._name}: the answer breaks off")
+
+    def _apply(self, fold: StreamFold, event: ServerEvent) -> str:
+        try:
+            return fold.apply(event, None if event.data == DONE else parse_json(event.data))
+        except ProviderFailure as failure:
+            kind = _OF_TYPE.get(text_of(failure.error.get("type")), "protocol")
+            raise self._error(kind, dict(failure.error), f"{self._name}:") from failure
+
+    def _broken_off(self, error: ModelError, text: str) -> ModelError:
+        """The error of a stream: once there was text, a lost connection is a broken answer, which is not asked for
+        again."""
+        if text and error.kind == "unreachable":
+            error = ModelError("protocol", f"the answer breaks off: {error.message}", hint=error.hint)
+        error.partial = self._context.secrets.mask_text(text)
+        return error
+
+    def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
+        value = parse_json(reply.body)
+        error = object_at(value, "error")
+        if error:  # some servers say so with status 200
+            raise self._error("protocol", error, f"{self._name}:")
+        return self._finished(request, object_at(value), reply)
+
+    def _finished(self, request: ModelRequest, value: dict[str, Any], head: HttpReply) -> ModelReply:
+        """The reply in a whole body, secrets masked, tools under the names that they have here."""
+        found = self._api.reply(self._context.secrets.mask_known(value))
+        if found is None:
+            raise ModelError("protocol", f"{self._name}: an answer of no known form")
+        names = {wire: name for name, wire in sent_names(request.tools).items()}
+        calls = tuple({**call, "name": names.get(call["name"], call["name"])} for call in found.tool_calls)
+        usage = self._usage(request, found, calls)
+        id = head.header("x-request-id") or head.header("request-id") or found.id
+        id, model = (self._context.secrets.mask_text(each)[:_LONGEST_ID] for each in (id, found.model))
+        return ModelReply(found.text, calls, found.finish, usage, model, id)
+
+    def _usage(
+        self, request: ModelRequest, found: ProviderReply, calls: tuple[dict[str, Any], ...]
+    ) -> TokenUsage:
+        tokens_in, tokens_out = found.tokens_in, found.tokens_out
+        if tokens_in is not None and tokens_out is not None:
+            return TokenUsage(tokens_in, tokens_out)
+        own = estimate_usage(self._context.count, request, found.text, calls)
+        tokens_in = own.tokens_in if tokens_in is None else tokens_in
+        return TokenUsage(tokens_in, own.tokens_out if tokens_out is None else tokens_out, True)
+
+    @contextmanager
+    def _answered(self, request: ModelRequest, cancel: Cancellation, *, stream: bool) -> Iterator[HttpStream]:
+        """The reply to a request, its body still to be read. Raises ModelError for a status of failure; a member that
+        the server does not take is left out, then and from then on."""
+        seconds = min(request.timeout_ms / 1000, self._settings.timeout_s)
+        deadline = self._context.clock.monotonic() + seconds
+        while True:
+            body = self._api.body(Outgoing(request, self._settings.name, stream, self._own))
+            body = {name: value for name, value in body.items() if name not in self._refused}
+            # Connections are not kept: between two answers of a model servers drop them anyway.
+            http = Http(proxies=self._proxies)
+            with closing(http), http.stream(self._http_request(body), deadline, cancel) as reply:
+                if 200 <= reply.head.status < 300:
+                    yield reply
+                    return
+                failed = reply.whole()
+            error = self._status_error(failed)
+            member = next((name for name in self._api.optional if name in body and _names(error, name)), "")
+            if error.kind != "bad_request" or not member:
+                raise error
+            self._refused.add(member)
+
+    def _http_request(self, body: dict[str, Any]) -> HttpRequest:
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+            "User-Agent": f"cogcli/{__version__}",
+            **self._api.headers(self._key()),
+        }
+        url, sent = self._base + self._api.path, orjson.dumps(body)
+        return HttpRequest("POST", url, tuple(headers.items()), sent, "private", MAX_REPLY)
+
+    def _key(self) -> str:
+        """The key, empty for none. Without a reference it goes to the provider's own address alone."""
+        ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
+        return self._context.secrets.resolve(ref).strip() if ref else ""
+
+    def _status_error(self, reply: HttpReply) -> ModelError:
+        """The error of a status that is no success."""
+        status = reply.status
+        kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
+        try:
+            said = object_at(parse_json(reply.body), "error")
+        except ModelError:
+            said = {}
+        said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
+        where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
+        error = self._error(kind, said, f"{self._name}: HTTP {status}{where}:")
+        if error.retryable:
+            error.retry_after = retry_after(reply.header("retry-after"), self._context.clock.now())
+        return error
+
+    def _error(self, kind: str, said: dict[str, Any], begin: str) -> ModelError:
+        """The error that a provider's own object stands for."""
+        message, code = text_of(said.get("message")), text_of(said.get("code"))
+        if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
+            kind = "context_too_long"
+        hint = "look at what auth_ref of [model] gives" if kind == "auth" else ""
+        text = quote(f"{begin} {message or code}".rstrip(" :"), self._context.secrets)
+        credit = False if kind == "rate_limited" and _NO_CREDIT in (code, said.get("type")) else None
+        return ModelError(kind, text, hint=hint, retryable=credit)
+
+    @contextmanager
+    def _our_errors(self, cancel: Cancellation) -> Iterator[None]:
+        """What goes wrong on the way, as errors of models."""
+        try:
+            yield
+        except RuntimeErrorBase as error:
+            if cancel.is_set:
+                raise ModelError("unreachable", f"{self._name}: {GIVEN_UP}", retryable=False) from error
+            kind = _OF_CODE.get(error.code, "bad_request")
+            code = error.code if kind == "auth" or error.code == "safety.scope" else ""
+            text = quote(f"{self._name}: {error.message}", self._context.secrets)
+            raise ModelError(kind, text, code=code, hint=error.hint) from error

@@ -1,0 +1,62 @@
+"""Server-sent events, as providers stream with (docs/reference/models.md#streaming): any bytes are events or none.
+
+Bytes may be split anywhere, inside a line end or a character, too. Bytes that are no UTF-8 become U+FFFD; what stands
+after the last empty line is no event.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class ServerEvent(NamedTuple):
+    """One event: its type, empty where none is named, and its data, several lines joined by newlines."""
+
+    type: str
+    data: str
+
+
+class EventParser:
+    """Takes the bytes of one stream."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._first = True
+        self._after_return = False
+        """Whether the last line ended with a carriage return, to which a newline may still belong."""
+        self._type = ""
+        self._data: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        """The events that are whole with these bytes, in order."""
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_return = False
+        if not _LINE_END.search(
+            chunk
+        ):  # without it a long line would be looked through again for each of its pieces
+            self._rest += chunk
+            return []
+        *lines, rest = _LINE_END.split(self._rest + chunk)
+        self._rest = bytearray(rest)
+        self._after_return = chunk.endswith(b"\r")
+        if self._first:
+            lines[0], self._first = lines[0].removeprefix(_BOM), False
+        return [event for line in lines if (event := self._take(line)) is not None]
+
+    def _take(self, line: bytes | bytearray) -> ServerEvent | None:
+        if not line:
+            event = ServerEvent(self._type, "\n".join(self._data)) if self._data else None
+            self._type, self._data = "", []
+            return event
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._type = value
+        return None
