@@ -79,6 +79,16 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
+    def rewrite(self) -> None:
+        """Write the file anew, without what was deleted, and empty its log: no byte of that is left in either. Nothing
+        may be open inside `reading` or `writing`. Raises EnvironmentRefusal `memory.busy` as long as others read."""
+        with _translated(self.path):
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute("VACUUM")
+            (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise _busy(self.path, "another process has been reading")
+
     def _require_ours(self) -> int:
         """The version of the file, 0 for a new one. Refuses one of a newer version, or with other tables; the file is
         left as it is."""
@@ -143,8 +153,7 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code: Any = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
         if code in _BUSY:
-            text = f"{path}: another process has been writing for {BUSY_SECONDS:g} s"
-            raise EnvironmentRefusal("memory.busy", text, hint="try again") from error
+            raise _busy(path, "another process has been writing") from error
         if code in _DAMAGE:
             raise _damaged(path, str(error)) from error
         raise EnvironmentRefusal(
@@ -155,6 +164,10 @@ def _translated(path: Path) -> Iterator[None]:
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
         raise EnvironmentRefusal("env.disk", text, hint="make the directory writable") from error
+
+
+def _busy(path: Path, what: str) -> EnvironmentRefusal:
+    return EnvironmentRefusal("memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again")
 
 
 def _damaged(path: Path, why: str) -> EnvironmentRefusal:

@@ -14,6 +14,7 @@ from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import object_of
 from cogcli.governance.proposals import MemoryProposal
 from cogcli.specs.pack import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
+from cogcli.stores.agent_tables import AGENT_TABLES
 from cogcli.stores.database import UnreadableRow
 
 STATES: Final = ("proposed", "promoted", "rejected", "rejected_before", "superseded")
@@ -34,6 +35,7 @@ VERSIONS: Final = (
         "CREATE TABLE proposed_in (proposal_id TEXT NOT NULL, run_id TEXT NOT NULL, PRIMARY KEY (proposal_id, run_id))",
         "INSERT INTO proposed_in SELECT proposal_id, run_id FROM proposal",
     ),
+    AGENT_TABLES,
 )
 """The statements that lead to each version. `proposed_in`: which runs made a proposal."""
 COLUMNS: Final = (

@@ -86,7 +86,7 @@ class MemoryStore:
         with self._database.writing() as connection:
             for proposal in made:
                 stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
-                kept = stored if proposal.is_too_large else _propose(connection, stored, layer)
+                kept = stored if proposal.is_too_large else keep_proposal(connection, stored, layer)
                 word = _outcome(kept, proposal)
                 outcomes.append(ProposalOutcome(kept.proposal_id, word, kept.to_payload()))
         return outcomes
@@ -97,7 +97,7 @@ class MemoryStore:
         """Keep a proposal, and promote it where the pack says so: its class, confidence, consent, no contradiction."""
         stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
         with self._database.writing() as connection:
-            return _propose(connection, stored, layer)
+            return keep_proposal(connection, stored, layer)
 
     def promote(
         self, tenant_id: str, id: str, *, by: str, at: str, user_id: str = "", consent: Collection[str] = ()
@@ -132,12 +132,7 @@ class MemoryStore:
     ) -> list[StoredProposal]:
         """The proposals in these states, the oldest first."""
         with self._database.reading() as connection:
-            marks = ", ".join("?" * len(states))
-            rows = connection.execute(
-                f"{_SELECT} AND (? IS NULL OR user_id = ?) AND state IN ({marks}) ORDER BY at, proposal_id",
-                (tenant_id, user_id, user_id, *states),
-            )
-            return [stored_from(row) for row in rows]
+            return read_proposals(connection, tenant_id, states=states, user_id=user_id)
 
     def explain(self, tenant_id: str, id: str, *, user_id: str = "") -> tuple[Decision, tuple[str, ...]]:
         """A proposal in any state beside the promoted memory that says otherwise now, and the runs that made it. Raises
@@ -230,11 +225,29 @@ def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredP
     return stored._replace(contradiction={"existing": existing, "verdict": verdict})
 
 
-def _propose(connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer) -> StoredProposal:
+def read_proposals(
+    connection: sqlite3.Connection, tenant_id: str, *, states: Collection[str], user_id: str | None = None
+) -> list[StoredProposal]:
+    """The proposals in these states, the oldest first."""
+    marks = ", ".join("?" * len(states))
+    rows = connection.execute(
+        f"{_SELECT} AND (? IS NULL OR user_id = ?) AND state IN ({marks}) ORDER BY at, proposal_id",
+        (tenant_id, user_id, user_id, *states),
+    )
+    return [stored_from(row) for row in rows]
+
+
+def keep_proposal(
+    connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer, *, again: bool = True
+) -> StoredProposal:
+    """Write a proposal, and promote it where the pack says so; one that is there gets the new evidence, unless not
+    `again`: what was only summed up is no evidence."""
     row = connection.execute(
         f"{_SELECT} AND proposal_id = ?", (fresh.tenant_id, fresh.proposal_id)
     ).fetchone()
     earlier = None if row is None else stored_from(row)
+    if earlier is not None and not again:
+        return earlier
     added = connection.execute(
         "INSERT OR IGNORE INTO proposed_in VALUES (?, ?)", (fresh.proposal_id, fresh.proposal.run_id)
     )

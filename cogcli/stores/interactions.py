@@ -1,0 +1,131 @@
+"""What users asked and how it ended, as rows, and when a synthesis is due (docs/reference/user-memory.md#learning)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.core.canonical import canonical
+from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.specs.pack import MemoryLayer
+
+if TYPE_CHECKING:
+    import sqlite3
+
+DEFAULT_THRESHOLD: Final = 3
+_LONG_ITERATIONS: Final = 3
+_MANY_CALLS: Final = 2
+
+
+class Interaction(NamedTuple):
+    """One run of an agent as its user saw it. `episode_id` and `event_id` are the evidence of what is learned of it;
+    `consent`: the classes of memory that the user allowed then."""
+
+    run_id: str
+    episode_id: str
+    event_id: str
+    query: str
+    response: str
+    success: bool
+    mode_used: str
+    iterations: int
+    calls: int
+    at: str
+    session_id: str = ""
+    intent: str = ""
+    template: str = ""
+    failure_code: str = ""
+    """The code of the error that ended the run."""
+    consent: tuple[str, ...] = ()
+    auto_promote: tuple[str, ...] = ()
+    """The classes that its pack promotes by itself, from this confidence on."""
+    confidence_floor: float = 0.7
+    n: int = 0
+    """Its number among those of the user, from 1; the store gives it."""
+
+    @property
+    def evidence_ref(self) -> str:
+        """What a proposal names as its evidence."""
+        return f"{self.episode_id}/{self.event_id}"
+
+    @property
+    def rules(self) -> MemoryLayer:
+        """What its pack said of promoting."""
+        return MemoryLayer(auto_promote=self.auto_promote, confidence_floor=self.confidence_floor)
+
+    def to_payload(self) -> dict[str, Any]:
+        """The interaction as JSON."""
+        return {**self._asdict(), "consent": list(self.consent), "auto_promote": list(self.auto_promote)}
+
+
+class ProfileCounters(NamedTuple):
+    """What code counts of a user, beside what was learned. All is empty of a user who is not known."""
+
+    created_at: str = ""
+    last_updated: str = ""
+    interaction_count: int = 0
+    synthesis_version: int = 1
+
+
+_OF_RULES: Final = ("consent", "auto_promote", "confidence_floor")
+_COLUMNS: Final = tuple(name for name in Interaction._fields if name not in _OF_RULES)
+
+
+def is_synthesis_due(count: int, iterations: int, calls: int, threshold: int = DEFAULT_THRESHOLD) -> bool:
+    """Whether interaction number `count` is followed by a synthesis: each `threshold`th is, and each that took more
+    than 3 iterations or 2 calls. Never before the first."""
+    if count < 1:
+        return False
+    return count % threshold == 0 or iterations > _LONG_ITERATIONS or calls > _MANY_CALLS
+
+
+def insert_interaction(
+    connection: sqlite3.Connection, tenant_id: str, user_id: str, made: Interaction
+) -> Interaction:
+    """Count an interaction, and keep it under its number."""
+    connection.execute(
+        "INSERT INTO profile VALUES (?, ?, ?, ?, 1, 1, 1) ON CONFLICT (tenant_id, user_id) DO UPDATE SET"
+        " interaction_count = interaction_count + 1, last_updated = excluded.last_updated, version = version + 1",
+        (tenant_id, user_id, made.at, made.at),
+    )
+    counted = made._replace(n=read_counters(connection, tenant_id, user_id).interaction_count)
+    rules = canonical({name: getattr(counted, name) for name in _OF_RULES}).decode()
+    values = [getattr(counted, name) for name in _COLUMNS]
+    connection.execute(
+        f"INSERT INTO interaction (tenant_id, user_id, {', '.join(_COLUMNS)}, rules, version)"  # noqa: S608
+        f" VALUES (?, ?, {'?, ' * len(_COLUMNS)}?, 1)",
+        (tenant_id, user_id, *values, rules),
+    )
+    return counted
+
+
+def read_counters(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> ProfileCounters:
+    """The counters of a user."""
+    row = connection.execute(
+        "SELECT created_at, last_updated, interaction_count, synthesis_version FROM profile WHERE tenant_id = ? AND"
+        " user_id = ?",
+        (tenant_id, user_id),
+    ).fetchone()
+    return ProfileCounters(*row) if row else ProfileCounters()
+
+
+def read_interactions(
+    connection: sqlite3.Connection, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
+) -> Iterator[Interaction]:
+    """The interactions with these numbers, in order. Raises JSONDecodeError."""
+    rows = connection.execute(
+        f"SELECT {', '.join(_COLUMNS)}, rules FROM interaction WHERE tenant_id = ? AND user_id = ? AND n"  # noqa: S608
+        " BETWEEN ? AND ? ORDER BY n",
+        (tenant_id, user_id, from_n, to_n),
+    )
+    for *values, rules in rows:
+        members = dict(zip(_COLUMNS, values, strict=True))
+        stored = object_of(orjson.loads(rules))
+        yield Interaction(
+            **{**members, "success": bool(members["success"])},
+            consent=tuple(list_of(stored.get("consent"))),
+            auto_promote=tuple(list_of(stored.get("auto_promote"))),
+            confidence_floor=stored.get("confidence_floor", 1.0),
+        )
