@@ -339,7 +339,7 @@ FAILURES: tuple[FailureRow, ...] = (
         UsageError,
         "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
         " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed step.unknown output.exists"
-        " registry.missing rerun.effects memory.unknown",
+        " registry.missing rerun.effects memory.unknown session.unknown",
         USAGE,
     ),
     FailureRow("command line", PathAbsent, "path.absent", NO),
@@ -351,7 +351,7 @@ FAILURES: tuple[FailureRow, ...] = (
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
         " service.leftover trust.size resume.untrusted pack.unknown pack.mismatch pack.unpinned"
-        " memory.damaged memory.busy memory.consent snapshot.mismatch",
+        " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy",
         ENVIRONMENT,
     ),
 )

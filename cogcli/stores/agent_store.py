@@ -66,7 +66,8 @@ class AgentStore:
         threshold: int = DEFAULT_THRESHOLD,
     ) -> Consolidated:
         """Keep a run: as an interaction with its jobs, if it counts, and what it added to its conversation; all or
-        nothing, and once. Raises EnvironmentRefusal `memory.busy` where the conversation keeps changing."""
+        nothing, and once. Raises EnvironmentRefusal `memory.busy` where others keep writing, or changing the
+        conversation."""
         for _ in range(_TRIES):
             with suppress(Changed):
                 return self._consolidate(tenant_id, user_id, made, counts, session, threshold)

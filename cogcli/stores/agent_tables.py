@@ -12,7 +12,8 @@ AGENT_TABLES: Final = (
     " NOT NULL, synthesis_version INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (tenant_id, user_id))",
     f"CREATE TABLE interaction ({_OF_USER}, n INTEGER NOT NULL, run_id TEXT NOT NULL, episode_id TEXT NOT NULL,"
     " event_id TEXT NOT NULL, session_id TEXT NOT NULL, query TEXT NOT NULL, response TEXT NOT NULL,"
-    " success INTEGER NOT NULL, mode_used TEXT NOT NULL, iterations INTEGER NOT NULL, calls INTEGER NOT NULL, intent TEXT NOT NULL, template TEXT"
+    " success INTEGER NOT NULL, mode_used TEXT NOT NULL, iterations INTEGER NOT NULL,"
+    " calls INTEGER NOT NULL, intent TEXT NOT NULL, template TEXT"
     " NOT NULL, failure_code TEXT NOT NULL, at TEXT NOT NULL, rules TEXT NOT NULL, version INTEGER NOT NULL,"
     " PRIMARY KEY (tenant_id, user_id, n), UNIQUE (tenant_id, user_id, run_id))",
     f"CREATE TABLE session ({_OF_USER}, session_id TEXT NOT NULL, mode TEXT NOT NULL, reasoning TEXT NOT NULL,"

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 _OF_SESSION: Final = "tenant_id = ? AND user_id = ? AND session_id = ?"
-_UPDATE: Final = "UPDATE session SET mode = ?, reasoning = ?, last_run_failed = ?, summary = ?, last_updated = ?, version = version + 1"
+_STATE: Final = ("mode", "reasoning", "last_run_failed", "summary", "last_updated")
+_UPDATE: Final = f"UPDATE session SET {' = ?, '.join(_STATE)} = ?, version = version + 1"  # noqa: S608  # names of ours
+_INSERT: Final = (
+    f"INSERT OR IGNORE INTO session ({', '.join(_STATE)}, tenant_id, user_id, session_id, created_at, version)"  # noqa: S608
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+)
 _LIST: Final = (
     "SELECT session_id, user_id, mode, last_run_failed, created_at, last_updated, (SELECT count(*) FROM message WHERE"
     " message.tenant_id = session.tenant_id AND message.user_id = session.user_id AND message.session_id ="
@@ -113,8 +118,7 @@ def write_session(
         )
     else:
         done = connection.execute(
-            "INSERT OR IGNORE INTO session (mode, reasoning, last_run_failed, summary, last_updated, tenant_id,"
-            " user_id, session_id, created_at, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            _INSERT,
             (*values, *key, at),
         )
     if not done.rowcount:

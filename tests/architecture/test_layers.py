@@ -27,7 +27,7 @@ FLOORS = {
     "report": 7,
     "models": 7,
     "runs": 8,
-    "stores": 8,
+    "stores": 9,
     "agent": 8,
     "verification": 9,
     "cognition": 9,

@@ -14,6 +14,7 @@ import pytest
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.stores import database
+from cogcli.stores.agent_store import AgentStore
 from cogcli.stores.knowledge_store import KnowledgeStore
 from cogcli.stores.memory_store import MemoryStore
 
@@ -67,7 +68,7 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
-@pytest.mark.parametrize("store", [KnowledgeStore, MemoryStore])
+@pytest.mark.parametrize("store", [AgentStore, KnowledgeStore, MemoryStore])
 def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, store: Any) -> None:
     path = tmp_path / "store.db"
     path.write_bytes(content)
