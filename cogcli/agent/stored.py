@@ -75,3 +75,11 @@ def zoned(time: str) -> str:
     except ValueError:
         raise UnreadableState(f"`{time[:40]}` is no time") from None
     return time if found.tzinfo else found.replace(tzinfo=UTC).isoformat()
+
+
+def is_zoned(time: str) -> bool:
+    """Whether it is an ISO 8601 time with a zone."""
+    try:
+        return datetime.fromisoformat(time).tzinfo is not None
+    except ValueError:
+        return False

@@ -5,18 +5,17 @@ Nothing is cut in silence: a block that leaves, or is shortened, is in the omiss
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from cogcli.context.compiled import ContextBlock, Omission
 from cogcli.context.tokenizer import Tokenizer
+from cogcli.context.truncation import SENTENCE_END, mark_truncated
 from cogcli.specs.pack import BUCKETS
 
 FIXED: Final = ("policy", "tool")
 """Buckets that never shrink: what is in them counts for every call."""
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
 
 
 class Assembly(NamedTuple):
@@ -81,10 +80,10 @@ def _omission(block: ContextBlock, reason: str) -> Omission:
 
 def _shortened(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
     """The block up to the last sentence that fits, with a marker of how much is missing; None where none fits."""
-    for end in reversed([match.end() for match in _SENTENCE_END.finditer(block.content)]):
+    for end in reversed([match.end() for match in SENTENCE_END.finditer(block.content)]):
         kept = block.content[:end]
         missing = max(1, block.tokens - tokenizer.count(kept))
-        content = f"{kept} [truncated: {missing} tokens]"
+        content = mark_truncated(kept, missing)
         tokens = tokenizer.count(content)
         if end < len(block.content.rstrip()) and tokens <= room:
             return block._replace(content=content, tokens=tokens, truncated=True)

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 from cogcli.core.canonical import digest
 
-_WIDE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+WIDE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+"""Of a pattern: letters that are words of their own."""
 _RUNS: Final = re.compile(
-    rf"(?P<newlines>\n+)|(?P<space>[^\S\n]+)|(?P<wide>[{_WIDE}]+)|(?P<digits>\d+)"
-    rf"|(?P<letters>(?:(?![{_WIDE}])[^\W\d_])+)|(?P<ascii>[!-/:-@\[-`{{-~]+)|(?P<other>(?:(?![{_WIDE}])[^\w\s!-~])+)"
+    rf"(?P<newlines>\n+)|(?P<space>[^\S\n]+)|(?P<wide>[{WIDE}]+)|(?P<digits>\d+)"
+    rf"|(?P<letters>(?:(?![{WIDE}])[^\W\d_])+)|(?P<ascii>[!-/:-@\[-`{{-~]+)|(?P<other>(?:(?![{WIDE}])[^\w\s!-~])+)"
     r"|(?P<rest>.)",
     re.DOTALL,
 )

@@ -1,0 +1,114 @@
+"""What keeps an agent's state bounded: texts are cut at a word, of collections the oldest goes, and each cut or drop is
+a note (docs/reference/agent-state.md#limits). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+from cogcli.context.truncation import cut_text
+from cogcli.core.canonical import compact
+from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
+
+Note = dict[str, Any]
+Item = TypeVar("Item")
+MOST_NOTES: Final = 20
+_DETAIL: Final = 160
+
+
+def note(code: str, what: str, detail: str = "") -> Note:
+    """A note: what was dropped, cut or refused, and why."""
+    return {"code": code, "what": what[:_DETAIL], "detail": detail[:_DETAIL]}
+
+
+def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
+    """At most MOST_NOTES of them; the last says how many more there were."""
+    if len(notes) <= MOST_NOTES:
+        return tuple(notes)
+    rest = len(notes) - MOST_NOTES + 1
+    return (*notes[: MOST_NOTES - 1], note("more", "notes", f"{rest} more"))
+
+
+def json_size(value: Any) -> int:
+    """The bytes of a value as JSON."""
+    return len(compact(value))
+
+
+def encodable(text: str) -> str:
+    """The text as UTF-8 can hold it: half a surrogate pair becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def bounded_text(text: str, most: int, what: str, notes: list[Note], *, in_bytes: bool = False) -> str:
+    """The text without white space around it, cut to so many characters, or bytes of JSON."""
+    cut = cut_text(encodable(text.strip()), most, json_size if in_bytes else len)
+    if cut.truncated:
+        notes.append(note("cut", what, f"more than {most} {'bytes' if in_bytes else 'characters'}"))
+    return cut.text
+
+
+def newest(items: Sequence[Item], most: int, what: str, notes: list[Note]) -> tuple[Item, ...]:
+    """The last of the items."""
+    if len(items) > most:
+        notes.append(note("dropped", what, f"the {len(items) - most} oldest, {most} are kept"))
+    return tuple(items[-most:]) if most else ()
+
+
+def with_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
+    """The items with a text as the newest; one that is equal but for case and white space around it goes."""
+    folded = text.strip().casefold()
+    return (*(item for item in items if item.strip().casefold() != folded), text)
+
+
+def plain(value: Any, what: str, notes: list[Note]) -> Any:
+    """The value as JSON of its own; None, with a note, for one that JSON cannot hold."""
+    try:
+        return to_plain_json(value)
+    except NotJson as error:
+        notes.append(note("wrong_type", what, str(error)))
+        return None
+
+
+def wrong_type(what: str, expected: str, found: Any) -> Note:
+    """The note on a value of another type, which was dropped."""
+    return note("wrong_type", what, f"expected {expected}, found {preview(found)}")
+
+
+def bounded_value(value: Any, most: int, what: str, notes: list[Note]) -> Any:
+    """The value as JSON of its own, shortened to about so many bytes."""
+    short, cut = shortened(plain(value, what, notes), most)
+    if cut:
+        notes.append(note("cut", what, f"more than {most} bytes"))
+    return short
+
+
+def shortened(value: Any, room: int) -> tuple[Any, bool]:
+    """A JSON value in about so many bytes, in its own shape: objects and lists lose what is last, texts their end. And
+    whether something is missing."""
+    if json_size(value) <= room:
+        return value, False
+    if isinstance(value, str):
+        return cut_text(value, room, json_size).text, True
+    if isinstance(value, dict):
+        members: dict[str, Any] = {}
+        for name, item in value.items():
+            room -= json_size(name) + 2
+            if room < _SMALLEST:
+                break
+            members[name], _ = shortened(item, room)
+            room -= json_size(members[name])
+        return members, True
+    if isinstance(value, list):
+        items: list[Any] = []
+        for item in value:
+            room -= 1
+            if room < _SMALLEST:
+                break
+            items.append(shortened(item, room)[0])
+            room -= json_size(items[-1])
+        return items, True
+    return None, True
+
+
+_SMALLEST: Final = 8
+"""Bytes below which nothing of a value is worth keeping."""

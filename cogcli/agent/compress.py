@@ -1,0 +1,76 @@
+"""Digests of reasoning and profile for a prompt: what is newest, under fixed labels, within tokens
+(docs/reference/agent-state.md#digests). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from cogcli.agent.bounds import encodable
+from cogcli.agent.data_lines import DataLine, json_text
+from cogcli.agent.profile import UserProfile
+from cogcli.agent.state import AgentState, ReasoningContext
+from cogcli.context.tokenizer import ESTIMATE, Tokenizer
+from cogcli.context.truncation import CutText, cut_text
+from cogcli.core.terminal_text import visible
+
+SITUATED: Final = "USER CONTEXT:"
+_FACTS: Final = 5
+_RECENT: Final = 3
+_MANY: Final = 5
+_LAST_THINKING: Final = 200
+"""Characters."""
+
+
+def compress_for_context(
+    reasoning: ReasoningContext, max_tokens: int = 1000, tokenizer: Tokenizer = ESTIMATE
+) -> CutText:
+    """The digest of reasoning, a line per label."""
+    last = str(reasoning.thoughts[-1].get("thinking", "")) if reasoning.thoughts else ""
+    found = {
+        "GOAL": reasoning.goal,
+        "STRATEGY": reasoning.strategy,
+        "FACTS": "; ".join(_pairs(reasoning.facts, _FACTS)),
+        "INSIGHTS": "; ".join(reasoning.insights[-_RECENT:]),
+        "LAST THINKING": cut_text(last, _LAST_THINKING).text,
+    }
+    return _digest(found, max_tokens, tokenizer)
+
+
+def compress_for_injection(
+    profile: UserProfile, max_tokens: int = 800, tokenizer: Tokenizer = ESTIMATE
+) -> CutText:
+    """The digest of a profile, a line per label."""
+    found = {
+        "COMMUNICATION": profile.communication_style,
+        "CURRENT GOALS": "; ".join(profile.goals[-_RECENT:]),
+        "PREFERENCES": ", ".join(_pairs(profile.preferences, _MANY)),
+        "ACTIVE PROJECTS": "; ".join(_pairs(profile.projects, _RECENT)),
+        "EXPERTISE": ", ".join(profile.expertise_areas[-_MANY:]),
+        "CONSTRAINTS": "; ".join(profile.constraints[-_RECENT:]),
+    }
+    return _digest(found, max_tokens, tokenizer)
+
+
+def get_situated_context(state: AgentState) -> str:
+    """What is known of the user, as a section of a prompt; empty where nothing is."""
+    digest = compress_for_injection(state.user_profile).text if state.user_profile else ""
+    lines = [line.render() for line in digest_lines(digest, "profile")]
+    return "\n".join((SITUATED, *lines, "", "")) if lines else ""
+
+
+def digest_lines(digest: str, origin: str) -> list[DataLine]:
+    """The lines of a digest as lines of data."""
+    lines = enumerate(digest.splitlines())
+    return [DataLine(f"{origin}:{number}", origin, "untrusted", line) for number, line in lines]
+
+
+def _pairs(members: Mapping[str, Any], most: int) -> Iterable[str]:
+    for name, value in list(members.items())[-most:]:
+        yield f"{name}: {value if isinstance(value, str) else json_text(value)}"
+
+
+def _digest(found: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
+    """Lines of labels and texts. A text has no line ends, so that none looks like another label."""
+    lines = [f"{label}: {visible(encodable(text))}" for label, text in found.items() if text]
+    return cut_text("\n".join(lines), max_tokens, tokenizer.count, tokenizer)

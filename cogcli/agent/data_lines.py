@@ -1,0 +1,38 @@
+"""Values from outside as lines of data: none opens a section, or ends its line (docs/reference/agent-state.md#data).
+Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from cogcli.agent.bounds import encodable
+from cogcli.core.canonical import canonical
+from cogcli.core.terminal_text import visible_json
+
+_NO_WORD: Final = re.compile(r"[^A-Za-z0-9._:@#/+-]")
+_LONGEST: Final = 80
+
+
+class DataLine(NamedTuple):
+    """A value from outside, which is no instruction: `@data <block_id> <origin> <trust> <JSON string>`."""
+
+    block_id: str
+    origin: str
+    trust: str
+    text: str
+
+    def render(self) -> str:
+        """The line, without control characters and line separators of any kind."""
+        names = " ".join(one_word(each) for each in (self.block_id, self.origin, self.trust))
+        return f"@data {names} {json_text(encodable(self.text))}"
+
+
+def one_word(text: str) -> str:
+    """A name as one word of ASCII letters, digits and a few marks."""
+    return _NO_WORD.sub("_", text[:_LONGEST]) or "_"
+
+
+def json_text(value: Any) -> str:
+    """A value as one line of JSON in which nothing is hidden."""
+    return visible_json(canonical(value).decode())

@@ -1,0 +1,51 @@
+"""The modes of an agent, `fast` and `deep`, and when it switches (docs/reference/agent-state.md#modes). Pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cogcli.agent import state as agent_state
+from cogcli.agent.reply import Reply
+from cogcli.governance.verdict import is_above
+from cogcli.specs.pack import MODES as APPROVAL_MODES
+
+ADAPT: Final = "adapt"
+CALLS: Final = {"fast": 3, "deep": 8}
+"""By mode: how many calls a reply may have."""
+MOST_SWITCHES: Final = 2
+_SHORT: Final = 3
+"""Steps of a template that need no deep mode; also the fewest words of a reason."""
+_RISK: Final = "delegated"
+
+
+class Switch(NamedTuple):
+    """A switch that a reply asked for. `refused`: why it is not made; empty where it is."""
+
+    target: str
+    why: str
+    refused: str = ""
+
+
+def resolve_mode(asked: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
+    """The mode of the first prompt, `fast` or `deep`: the one that was asked for, else by the risk of the intent (an
+    approval mode, or empty), the steps of its template, and how the run before in the session ended."""
+    if asked in CALLS:
+        return asked
+    risky = risk in APPROVAL_MODES and not is_above(_RISK, risk)
+    return "deep" if risky or template_steps > _SHORT or last_run_failed else "fast"
+
+
+def judge_switch(execution: agent_state.ExecutionState, reply: Reply) -> Switch | None:
+    """The switch that the reply asks for, and whether it is made; None where it asks for none."""
+    if not reply.switch_mode:
+        return None
+    refusals = {
+        "unknown_mode": reply.switch_mode not in CALLS,
+        "same_mode": reply.switch_mode == execution.mode,
+        "no_reason": len(reply.switch_why.split()) < _SHORT,
+        "mode_locked": execution.mode_locked,
+        "last_iteration": execution.iteration + 1 >= execution.max_iterations,
+        "no_switch_left": execution.switches >= MOST_SWITCHES,
+    }
+    refused = next((reason for reason, holds in refusals.items() if holds), "")
+    return Switch(reply.switch_mode, reply.switch_why, refused)

@@ -1,0 +1,108 @@
+"""The text of a model's reply as JSON: the first object in it, or what can be read of an unfinished one. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.agent.bounds import Note, note
+from cogcli.core.jsonvalue import kind_of
+from cogcli.core.strict_json import JsonRefused, loads
+
+MAX_BYTES: Final = 256 * 1024
+_START: Final = re.compile(r"(?:\[\s*+)?\{\s*+[\"'“]")
+"""Where an object begins: braces of prose hold no quoted key."""
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
+_LITERAL: Final = re.compile(
+    r'"((?:[^"\\\x00-\x1f]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*+)"
+)
+"""A text as far as its characters are whole."""
+
+
+class ReplyProblem(NamedTuple):
+    """Why a reply cannot be used. `code`: not_json, not_object, empty_reply, too_large, bad_type or too_many_calls;
+    `pointer`: a JSON pointer into the reply, empty for all of it."""
+
+    code: str
+    pointer: str
+    message: str
+
+    def to_payload(self) -> dict[str, Any]:
+        """The problem as JSON."""
+        return self._asdict()
+
+
+def read_object(text: str | bytes, notes: list[Note]) -> dict[str, Any] | ReplyProblem:
+    """The object that the text is, or the first one in it, which is noted; a list of one object is that object. Text
+    after the object counts for nothing."""
+    if _size(text) > MAX_BYTES:
+        return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
+    try:
+        value = _strict(text)
+    except JsonRefused as refused:
+        found = _first_object(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        try:
+            value = _strict(found)
+        except JsonRefused as inner:
+            problem = inner if found else refused
+            return ReplyProblem("not_json", "", str(problem))
+        notes.append(note("extracted", "", "there was text around the object"))
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        return value
+    return ReplyProblem("not_object", "", f"expected an object, found {kind_of(value)}")
+
+
+def _strict(text: str | bytes) -> Any:
+    return loads(text, max_bytes=MAX_BYTES)
+
+
+def _size(text: str | bytes) -> int:
+    return len(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+
+
+def _first_object(text: str) -> str:
+    """The first object of a text, or list that begins with one, up to its closing bracket; empty without one. What
+    cannot be parsed is not looked into: a part of it would say something else."""
+    start = _START.search(text)
+    depth = 0
+    for token in _TOKEN.finditer(text, start.start()) if start else ():
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if start and not depth:
+            return text[start.start() : token.end()]
+    return text[start.start() :] if start else ""
+
+
+def partial_response(text: str) -> str:
+    """What can be read of `response` in a reply that is still being written; empty as long as nothing can, and where
+    calls stand before it, since it is no answer then."""
+    depth, key, last = 0, "", ""
+    for token in _TOKEN.finditer(text):
+        shown = token[0]
+        if shown in "}]":
+            depth -= 1
+        elif depth == 1 and shown == ":":
+            key = last
+        elif depth == 1 and shown == ",":
+            key = ""
+        elif depth == 1 and key == '"response"' and shown[0] == '"':
+            return _readable(shown)
+        elif depth == 2 and key == '"tool_calls"' and shown == "{":
+            return ""
+        if shown in "{[":
+            depth += 1
+        last = shown
+    return ""
+
+
+def _readable(literal: str) -> str:
+    """The text of a JSON string whose end may be missing."""
+    found = _LITERAL.match(literal)
+    try:
+        return str(orjson.loads(f'"{found[1]}"')) if found else ""
+    except ValueError:
+        return ""

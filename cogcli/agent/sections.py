@@ -1,0 +1,105 @@
+"""The sections of a prompt, and how they shrink (docs/reference/agent-state.md#sizes). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from cogcli.agent.data_lines import DataLine
+from cogcli.context.tokenizer import Tokenizer
+from cogcli.context.truncation import cut_text, mark_truncated
+
+
+class PromptSection(NamedTuple):
+    """A section of a prompt, its size, and whether something is missing."""
+
+    name: str
+    tokens: int
+    truncated: bool = False
+
+
+class Prompt(NamedTuple):
+    """What a model is sent: messages `{role, content}`, with the sizes of their sections."""
+
+    messages: tuple[dict[str, str], ...]
+    sections: tuple[PromptSection, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The size of all sections."""
+        return sum(section.tokens for section in self.sections)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something is missing in a section."""
+        return any(section.truncated for section in self.sections)
+
+    def to_payload(self) -> dict[str, Any]:
+        """The prompt as JSON."""
+        sections = [section._asdict() for section in self.sections]
+        return {"messages": list(self.messages), "sections": sections, "tokens": self.tokens}
+
+
+class DataSection(NamedTuple):
+    """A header, and lines of data below it: what matters most stands first."""
+
+    name: str
+    lines: Sequence[DataLine] = ()
+    truncated: bool = False
+    """Whether something was missing before."""
+
+
+class FittedSection(NamedTuple):
+    """The text of a section within its room."""
+
+    text: str
+    size: PromptSection
+
+
+def fit_sections(sections: Iterable[DataSection], room: int, tokenizer: Tokenizer) -> list[FittedSection]:
+    """The sections within so many tokens: the last ones shrink first. A header always stays."""
+    fitted = [
+        _rendered(section, [line.render() for line in section.lines], tokenizer) for section in sections
+    ]
+    given = list(sections)
+    over = sum(each.size.tokens for each in fitted) - room
+    for place in reversed(range(len(fitted))):
+        if over > 0 and given[place].lines:
+            before = fitted[place].size.tokens
+            fitted[place] = _shrink(given[place], before - over, tokenizer)
+            over -= before - fitted[place].size.tokens
+    return fitted
+
+
+def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSection:
+    """The first lines of the section, the next one cut at a word, and how much is missing."""
+    sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
+    left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
+    kept: list[str] = []
+    for line, size in zip(section.lines, sizes, strict=True):
+        text = line.render() if size <= left else _cut_line(line, left - 1, tokenizer)
+        if text:
+            kept.append(text)
+        if size > left:
+            break
+        left -= size
+    if missing := sum(sizes[len(kept) :]):
+        kept.append(mark_truncated("", missing))
+    return _rendered(section, kept, tokenizer, truncated=True)
+
+
+def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> str:
+    def size(text: str) -> int:
+        return tokenizer.count(line._replace(text=text).render())
+
+    text = cut_text(line.text, room, size, tokenizer).text
+    return line._replace(text=text).render() if text else ""
+
+
+def _rendered(
+    section: DataSection, lines: Iterable[str], tokenizer: Tokenizer, *, truncated: bool = False
+) -> FittedSection:
+    text = "\n".join((section.name, *lines))
+    return FittedSection(
+        text, PromptSection(section.name, tokenizer.count(text) + 1, truncated or section.truncated)
+    )
