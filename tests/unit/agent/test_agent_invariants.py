@@ -1,6 +1,6 @@
 """The fifteen invariants of an agent's state (docs/reference/agent-state.md#invariants), most over any replies.
 
-`planted_defects.py` has the defect that each excludes; `test_planted_defects.py` sees it caught.
+`seeded_defects.py` has the defect that each excludes; `test_seeded_defects.py` sees it caught.
 """
 
 from __future__ import annotations
