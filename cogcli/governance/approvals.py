@@ -65,7 +65,7 @@ class Approvals:
     def use(self, step_id: str, action: str, evidence: str, now: str) -> Answered | RuntimeErrorBase | None:
         """The approval of this action, used up by that; the error of a rejection, or of the last invalid approval; None
         where there is no answer. An invalid approval is dropped for a later one."""
-        waiting = self._answers.get(step_id) or []
+        waiting = self._answers.get(step_id, [])
         error: RuntimeErrorBase | None = None
         while waiting:
             answer = waiting.pop(0)

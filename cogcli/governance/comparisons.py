@@ -97,7 +97,12 @@ def explain_verdict(rules: Sequence[CompiledPolicyRule], case: JudgedCall, decid
     enforced = [rule.declared for rule in rules if rule.declared.is_enforced]
     compared = [each for rule in enforced for each in comparisons_of(rule, case.data)]
     turns = [(flip, each) for each in compared for flip in _flips(each, case, verdict, decide)]
-    turns.sort(key=lambda turn: (turn[0].rule != verdict.rule, turn[0].distance, turn[0].path))
+
+    def rank(turn: tuple[Flip, Comparison]) -> tuple[bool, float, str]:
+        flip, _ = turn
+        return flip.rule != verdict.rule, flip.distance, flip.path
+
+    turns.sort(key=rank)
     flips = tuple(dict.fromkeys(flip for flip, _ in turns))
     own = [each for each in compared if each.rule == verdict.rule]
     decisive = [each for _, each in turns if each.rule == verdict.rule]
@@ -113,14 +118,12 @@ def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
     the items of a list, are left out."""
     found = [each for site in _sites(rule.condition, ()) for each in _compared(rule.rule_id, *site, data)]
     for name, limit in rule.limits.items():
-        value = (data.get("args") or {}).get(name)
-        for word, operator in (("max", "<="), ("min", ">=")):
-            if word in limit and _is_number(value):
-                at = pointer_of(("args", name))
-                holds = _holds(operator, value, limit[word])
-                found.append(
-                    Comparison(rule.rule_id, at, f"args.{name}", value, operator, limit[word], holds)
-                )
+        value = data["args"].get(name)
+        sides = [
+            (operator, limit[word]) for word, operator in (("max", "<="), ("min", ">=")) if word in limit
+        ]
+        for operator, bound in sides:
+            found += _held(rule.rule_id, ("args", name), f"args.{name}", value, operator, bound)
     return found
 
 
@@ -133,7 +136,7 @@ def _sites(source: Any, path: Path) -> Iterator[tuple[Path, str, Any, Any]]:
         name, given = next(iter(source.items()))
         inside = given[:1] if name in _LOOPS and isinstance(given, list) else given
         operator = _OPERATORS.get(name)
-        if operator and isinstance(given, list) and len(given) > 1:
+        if operator and isinstance(given, list):
             for left, right in pairwise(given):
                 yield (*path, name), operator, left, right
         yield from _sites(inside, (*path, name))
@@ -147,24 +150,29 @@ def _compared(
         threshold = _value_of(other, data)
         for path in _paths(mine):
             value = _value_of({"var": path}, data)
-            if value is None or threshold is None:
-                continue
             turned = _solved(mine, path, data, value, threshold, word)
             if turned is not None:
-                word_there, bound = turned
-                holds = _holds(word_there, value, bound)
-                yield Comparison(rule_id, pointer_of(place), path, value, word_there, bound, holds)
+                yield from _held(rule_id, place, path, value, *turned)
+
+
+def _held(
+    rule_id: str, place: Path, path: str, value: Any, operator: str, threshold: Any
+) -> Iterator[Comparison]:
+    """The comparison of a value with a threshold, if it has a result."""
+    sides = [{"var": "value"}, {"var": "threshold"}]
+    holds = _value_of({operator: sides}, {"value": value, "threshold": threshold})
+    if holds is not None:
+        yield Comparison(rule_id, pointer_of(place), path, value, operator, threshold, holds)
 
 
 def _solved(
     side: Any, path: str, data: dict[str, Any], value: Any, threshold: Any, operator: str
 ) -> tuple[str, Any] | None:
     """The comparison of a path alone that a side, which may compute with it, stands for; None where that is none."""
-    alone, numbers = path_of(side) == path, _is_number(value) and _is_number(threshold)
-    if not numbers:
-        return (operator, threshold) if alone and operator not in MIRRORED else None
-    if alone:
+    if path_of(side) == path:
         return operator, threshold
+    if not (_is_number(value) and _is_number(threshold)):
+        return None
     here, one, two = (_value_of(side, with_value(data, path, value + step)) for step in (0, 1, 2))
     if (
         not (_is_number(here) and _is_number(one) and _is_number(two))
@@ -172,16 +180,15 @@ def _solved(
         or one == here
     ):
         return None
-    slope = one - here
-    bound = value + (threshold - here) / slope
-    exact = int(bound) if float(bound).is_integer() else bound
-    return (operator if slope > 0 else MIRRORED.get(operator, operator)), exact
+    bound = value + (threshold - here) / (one - here)
+    exact = int(bound) if bound.is_integer() else bound
+    return (operator if one > here else MIRRORED.get(operator, operator)), exact
 
 
 def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide) -> Iterator[Flip]:
     """Where a comparison turns, if the call is decided otherwise there; else on either side of its threshold, where
     another rule may have left off."""
-    if not _is_number(found.value) or not _is_number(found.threshold):
+    if not _is_number(found.value):
         return
     turned = _NEGATED[found.operator] if found.holds else found.operator
     for operator in (turned, "<", ">"):
@@ -198,18 +205,10 @@ def _beyond(operator: str, bound: float) -> float:
     """The first number in this relation to a bound."""
     if operator in ("<=", ">=", "=="):
         return bound
-    up = operator in (">", "!=")
+    up = operator == ">"
     if type(bound) is int:
         return bound + (1 if up else -1)
     return math.nextafter(bound, math.inf if up else -math.inf)
-
-
-def _holds(operator: str, value: Any, other: Any) -> bool:
-    if operator in ("==", "!="):
-        return (value == other) is (operator == "==")
-    return bool(
-        {"<": value < other, "<=": value <= other, ">": value > other, ">=": value >= other}[operator]
-    )
 
 
 def _value_of(source: Any, data: dict[str, Any]) -> Any:
@@ -229,10 +228,10 @@ def _paths(source: Any) -> list[str]:
 
 def path_of(source: Any) -> str:
     """The path of an expression that is a variable alone; empty for any other."""
-    if not isinstance(source, dict) or source.keys() != {"var"}:
-        return ""
-    named = source["var"][:1] if isinstance(source["var"], list) else [source["var"]]
-    return named[0] if named and isinstance(named[0], str) else ""
+    match source:
+        case {"var": str(path) | [str(path), *_], **others} if not others:
+            return path
+    return ""
 
 
 def _is_number(value: Any) -> bool:

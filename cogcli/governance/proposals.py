@@ -28,8 +28,8 @@ class MemoryProposal(NamedTuple):
     confidence: float
     run_id: str
     at: str
-    consent: bool = False
-    data_class: str = "internal"
+    consent: bool
+    data_class: str
 
     @property
     def candidate(self) -> dict[str, Any]:

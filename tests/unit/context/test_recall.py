@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.context.inputs import PromotedMemory, User
-from cogcli.context.memory import recall
+from cogcli.context.memory import fault_of, recall
 from cogcli.specs.pack import MemoryLayer
 from tests.fakes.support_desk import NOW
 
@@ -58,6 +58,7 @@ def test_what_may_still_be_recalled(members: dict[str, Any]) -> None:
     memory = _memory("m1", **members)
     found = recall([memory], LAYER, USER, tenant_id="acme", now=NOW)
     assert (found.memories, found.omitted) == ((memory,), ())
+    assert fault_of(memory, LAYER, USER, "acme", NOW) == ""
 
 
 def test_the_first_reason_counts_and_the_order_is_kept() -> None:

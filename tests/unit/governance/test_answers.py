@@ -51,6 +51,7 @@ def test_an_approval_is_used_once() -> None:
     assert _use_of(Approvals((YES, YES._replace(by="bob")))) == YES
     assert _use(YES, step_id="other") is None
     assert Approvals().use("refund", "", "", "") is None
+    assert (ASKED.gate, YES.used, YES.event) == ("", False, "")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Barrier, Thread
 
 from cogcli.governance.budgets import (
+    COUNTED,
     DEFAULTS,
     Budgets,
     BudgetUsage,
@@ -82,6 +83,10 @@ def test_a_turn_begins_with_its_own_calls() -> None:
         held.commit()
     budgets.begin_turn()
     assert budgets.reserve(needs) == Exceeded("tool_calls.per_workflow", 2, 2)
+    assert budgets.usage() == {
+        "tool_calls.per_turn": BudgetUsage(0, 0),
+        "tool_calls.per_workflow": BudgetUsage(2, 0),
+    }
 
 
 def test_what_has_no_limit_is_counted() -> None:
@@ -127,6 +132,12 @@ def test_the_budgets_of_a_pack_that_sets_none() -> None:
         "soft": 0.5,
     }
     assert BudgetUsage() == BudgetUsage(0, 0)
+
+
+def test_each_budget_is_spent_or_bounds_one_thing() -> None:
+    each = merge_limits(DEFAULTS, {"cost_microusd": 1})
+    bounds = ("tokens.context", "tokens.output", "wall_clock_ms", "heartbeat_ms", "retries", "soft")
+    assert sorted((*COUNTED, *bounds)) == sorted(each)
 
 
 def test_limits_are_those_of_the_pack_else_the_defaults_and_flags_only_lower_them() -> None:

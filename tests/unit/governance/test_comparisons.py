@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.governance.comparisons import comparisons_of, explain_verdict
+from cogcli.governance.comparisons import Comparison, comparisons_of, explain_verdict, path_of
+from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy import GovernedCall, Policy
 from cogcli.governance.run_policy import JudgedCall, with_value
 from cogcli.specs.pack import PackIntent, PolicyRule, RuleScope
@@ -54,12 +55,67 @@ def _explained(rules: list[PolicyRule], **data: Any) -> Any:
         ({"<=": [AMOUNT, 200.5]}, 20, "`args.amount` 20 <= 200.5", "more than 200.5 would be allowed"),
         ({">": [AMOUNT, MORE]}, 240, "`args.amount` 240 > 105", "105 or less would be allowed"),
         ({">": [{"*": [AMOUNT, 2]}, 400]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
+        ({">": [{"*": [AMOUNT, 2]}, 401]}, 240, "`args.amount` 240 > 200.5", "200.5 or less would be allowed"),
+        ({">": [{"+": [AMOUNT, 5]}, 205]}, 240, "`args.amount` 240 > 200", "200 or less would be allowed"),
+        ({">": [{"/": [AMOUNT, -2]}, -60]}, 20, "`args.amount` 20 < 120", "120 or more would be allowed"),
+        ({">=": [AMOUNT, 200.5]}, 240, "`args.amount` 240 >= 200.5", "less than 200.5 would be allowed"),
+        ({"<=": [200, AMOUNT]}, 240, "`args.amount` 240 >= 200", "less than 200 would be allowed"),
+        ({">": [200, AMOUNT]}, 20, "`args.amount` 20 < 200", "200 or more would be allowed"),
+        ({">=": [200, AMOUNT]}, 20, "`args.amount` 20 <= 200", "more than 200 would be allowed"),
+        ({"===": [AMOUNT, 7]}, 7, "`args.amount` 7 == 7", "other than 7 would be allowed"),
+        ({"!==": [7, AMOUNT]}, 8, "`args.amount` 8 != 7", "7 would be allowed"),
     ],
 )  # fmt: skip
 def test_the_comparison_that_decided(condition: Any, value: float, decided: str, flip: str) -> None:
     explained = _explained([_rule(condition)], args={"amount": value, "limit": 100})
     assert explained.decided[0].text == decided
     assert (explained.flips[0].text, explained.flips[0].path) == (flip, "args.amount")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        ("deny", "be denied"),
+        ("refuse", "be refused"),
+        ("escalate", "be escalated to GATE_X"),
+        ("allow_with_gate", "wait for GATE_X"),
+    ],
+)
+def test_a_flip_says_what_would_become_of_the_call(verdict: str, says: str) -> None:
+    explained = _explained([_rule({">": [AMOUNT, 200]}, verdict, gate="GATE_X")], args={"amount": 20})
+    assert [flip.text for flip in explained.flips] == [f"more than 200 would {says}"]
+
+
+@given(
+    st.sampled_from(("<", "<=", ">", ">=", "==", "!=", "===", "!==")),
+    st.sampled_from((5, 6, 7, 6.5, "a", "b", True)),
+    st.sampled_from((6, 6.5, "a", False)),
+    st.booleans(),
+)
+def test_a_comparison_holds_as_the_rule_does(operator: str, value: Any, bound: Any, turned: bool) -> None:
+    condition = {operator: [bound, AMOUNT] if turned else [AMOUNT, bound]}
+    facts = {"args": {"amount": value}}
+    result = evaluate(compile_rule(condition), facts)
+    compared = [each.holds for each in comparisons_of(_rule(condition), facts)]
+    assert compared == ([result.result] if isinstance(result, Matched) else [])
+
+
+def test_where_a_comparison_turns_the_numbers_on_its_other_side_are_not_tried() -> None:
+    rules = [_rule({"<=": [AMOUNT, 200]}, "escalate"), _rule({"==": [AMOUNT, 199]}, rule_id="other")]
+    own = [flip for flip in _explained(rules, args={"amount": 20}).flips if flip.rule == "r"]
+    assert [flip.text for flip in own] == ["more than 200 would be allowed"]
+
+
+def test_a_whole_number_turns_at_the_next_whole_one() -> None:
+    explained = _explained([_rule({">=": [{"*": [AMOUNT, 2]}, 400]})], args={"amount": 240})
+    assert [flip.distance for flip in explained.flips] == [41]
+
+
+def test_of_a_call_that_is_allowed_the_nearest_comparison_decided() -> None:
+    rules = [_rule({">": [AMOUNT, 1000]}), _rule({">": [AMOUNT, 300]}, "escalate", "limit")]
+    explained = _explained(rules, args={"amount": 240})
+    assert [each.text for each in explained.decided] == ["`args.amount` 240 is not > 300"]
+    assert len(explained.flips) == 2
 
 
 def test_the_nearest_number_comes_first() -> None:
@@ -101,15 +157,29 @@ def test_what_is_no_number_has_no_flip() -> None:
 def test_what_is_unknown_is_named() -> None:
     explained = _explained([_rule({">": [AGE, 30]})], order={})
     assert (explained.decided, explained.flips, explained.missing) == ((), (), ("order.age_days",))
+    asked = _explained([_rule({"!!": [{"missing": ["order.age_days"]}]})], order={})
+    assert (asked.verdict.verdict, asked.missing) == ("deny", ())
 
 
-def test_shadow_rules_and_loops_decide_nothing() -> None:
-    rules = [
-        _rule({">": [AMOUNT, 100]}, mode="shadow"),
-        _rule({"some": [{"var": "args.items"}, {">": [{"var": "price"}, 5]}]}),
-    ]
-    explained = _explained(rules, args={"amount": 240, "items": [{"price": 9}]})
+def test_shadow_rules_decide_nothing() -> None:
+    explained = _explained([_rule({">": [AMOUNT, 100]}, mode="shadow")], args={"amount": 240})
     assert (explained.decided, explained.flips) == ((), ())
+
+
+@pytest.mark.parametrize("loop", ["map", "filter", "reduce", "all", "some", "none"])
+def test_the_items_of_a_list_are_not_compared_but_what_makes_the_list_is(loop: str) -> None:
+    items = {"if": [{">": [AMOUNT, 200]}, {"var": "args.items"}, []]}
+    condition = {loop: [items, {">": [{"var": "price"}, 5]}, {"<": [{"var": "price"}, 9]}]}
+    found = comparisons_of(_rule(condition), {"args": {"amount": 240, "items": [{"price": 9}]}, "price": 7})
+    assert [(each.pointer, each.path) for each in found] == [(f"/{loop}/0/if/0/>", "args.amount")]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [{}, {"some": AMOUNT}, {">": 5}, {">": "ab"}, {">": [AMOUNT]}, {"var": []}, {"log": [AMOUNT, 5]}, None],
+)
+def test_a_rule_with_faults_is_compared_with_nothing(condition: Any) -> None:
+    assert comparisons_of(_rule(condition), {"args": {"amount": 240}}) == []
 
 
 def test_a_comparison_says_where_it_stands() -> None:
@@ -135,14 +205,43 @@ def test_a_rule_for_other_calls_has_no_part() -> None:
         ({">": [AMOUNT, 200]}, {"amount": True}),
         ({">": [AMOUNT, 200]}, {}),
         ({">": [AMOUNT, {"var": "args.gone"}]}, {"amount": 240}),
+        ({"==": [AMOUNT, {"var": "args.gone"}]}, {"amount": 240}),
+        ({"==": [{"var": "args.gone"}, "x"]}, {}),
         ({">": [{"+": [AMOUNT, {"cat": ["x"]}]}, 200]}, {"amount": 240}),
         ({">": [{"*": [AMOUNT, AMOUNT]}, 200]}, {"amount": 240}),
         ({">": [{"*": [AMOUNT, 0]}, 200]}, {"amount": 240}),
         ({"==": [{"cat": [{"var": "args.name"}, "x"]}, "ax"]}, {"name": "a"}),
+        ({"==": [{"cat": [{"var": "args.name"}, "x"]}, 5]}, {"name": "a"}),
+        ({"==": [{"+": [AMOUNT, 1]}, "x"]}, {"amount": 240}),
     ],
 )
 def test_what_has_no_number_or_no_line_is_compared_with_nothing(condition: Any, args: dict[str, Any]) -> None:
     assert comparisons_of(_rule(condition), {"args": args}) == []
+
+
+@pytest.mark.parametrize("number", [240, 241, 242])
+def test_a_side_that_is_no_number_at_one_of_three_numbers_has_no_line(number: int) -> None:
+    side = {"if": [{"==": [AMOUNT, number]}, "none", AMOUNT]}
+    found = comparisons_of(_rule({">": [side, 200]}), {"args": {"amount": 240}})
+    assert [each.pointer for each in found] == ["/>/0/if/0/=="]
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        ({"var": "a.b"}, "a.b"),
+        ({"var": ["a.b"]}, "a.b"),
+        ({"var": ["a.b", "default"]}, "a.b"),
+        ({"var": []}, ""),
+        ({"var": [1, "a"]}, ""),
+        ({"var": 1}, ""),
+        ({"var": "a", "+": [1, 2]}, ""),
+        ({"missing": "a"}, ""),
+        ("a", ""),
+    ],
+)
+def test_which_path_a_side_is_alone(source: Any, path: str) -> None:
+    assert path_of(source) == path
 
 
 def test_the_slope_of_a_side_turns_its_comparison() -> None:
@@ -152,17 +251,18 @@ def test_the_slope_of_a_side_turns_its_comparison() -> None:
 
 def test_limits_that_an_argument_cannot_keep_are_not_compared() -> None:
     rule = _rule(True, limits={"amount": {"min": 1, "max": 9}, "name": {"enum": ["a"]}})
-    assert [each.text for each in comparisons_of(rule, {"args": {"amount": 4, "name": "b"}})] == [
-        "`args.amount` 4 <= 9",
-        "`args.amount` 4 >= 1",
+    at = ("r", "/args/amount", "args.amount")
+    assert comparisons_of(rule, {"args": {"amount": 4, "name": "b"}}) == [
+        Comparison(*at, 4, "<=", 9, True),
+        Comparison(*at, 4, ">=", 1, True),
     ]
     assert comparisons_of(rule, {"args": {"amount": "4"}}) == []
 
 
 def test_numbers_are_shown_as_people_write_them_and_long_values_cut() -> None:
-    rule = _rule({"==": [{"var": "args.text"}, "y" * 99]})
-    (found,) = comparisons_of(rule, {"args": {"text": "x"}})
-    assert found.text.endswith("yyy…")
+    rule = _rule({"==": [{"var": "args.text"}, "y" * 58]})
+    (found,) = comparisons_of(rule, {"args": {"text": "x" * 59}})
+    assert found.text == f'`args.text` "{"x" * 59}… is not == "{"y" * 58}"'
     (found,) = comparisons_of(_rule({">": [AMOUNT, 2.0]}), {"args": {"amount": 2.5}})
     assert found.text == "`args.amount` 2.5 > 2"
 

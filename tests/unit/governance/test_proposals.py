@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from support.memory_seed import AT, payload
 
-from cogcli.governance.proposals import MAX_CANDIDATE, MemoryProposal, proposal_from
+from cogcli.governance.proposals import MemoryProposal, proposal_from
 from cogcli.specs.pack import MemoryLayer
 
 LAYER = MemoryLayer(auto_promote=("preference",), confidence_floor=0.7)
@@ -25,6 +26,7 @@ def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
     changes = ({"memory_class": "correction"}, {"tier": "semantic"}, {"entity": "x:1"}, {"value": ["email"]})
     others += [made._replace(**change).id_for("local", "cust_7") for change in changes]
     assert len({id, *others}) == 7
+    assert all(re.fullmatch("mp_[0-9a-f]{16}", each) for each in (id, *others))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +59,12 @@ def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() ->
     assert (both.evidence_refs, both.confidence) == (("a", "b", "c"), 0.6)
     assert (both.data_class, both.consent, both.run_id, both.at) == ("pii", False, "run_2", "later")
     assert _made(confidence=0.95).repeated_by(first).confidence == 1.0
+    assert _made(confidence=0.704).repeated_by(first).confidence == 0.8
 
 
 @pytest.mark.parametrize(
     "members",
     [
-        {"class": "gossip"},
-        {"tier": "eternal"},
-        {"data_class": "secret"},
         {"evidence_refs": []},
         {"confidence": 1.01},
         {"confidence": -0.01},
@@ -73,11 +73,30 @@ def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() ->
     ],
 )
 def test_what_is_no_proposal(members: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is none of|a proposal has"):
+    with pytest.raises(ValueError, match="a proposal has"):
+        _made(**members)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"class": "gossip"},
+            "memory_class `gossip` is none of evidence_link, preference, decision_outcome, correction",
+        ),
+        ({"tier": "eternal"}, "tier `eternal` is none of working, episodic, semantic, durable"),
+        (
+            {"data_class": "secret"},
+            "data_class `secret` is none of public, internal, pii, confidential, restricted",
+        ),
+    ],
+)
+def test_a_word_of_a_proposal_is_one_of_its_choices(members: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
         _made(**members)
 
 
 def test_a_candidate_has_a_size() -> None:
     empty = len('{"entity":"user:cust_7","predicate":"contact_by","value":""}')
-    assert not _made("x" * (MAX_CANDIDATE - empty)).is_too_large
-    assert _made("x" * (MAX_CANDIDATE - empty + 1)).is_too_large
+    assert not _made("x" * (65_536 - empty)).is_too_large
+    assert _made("x" * (65_536 - empty + 1)).is_too_large

@@ -24,9 +24,19 @@ LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
 
 
 def _proposal(**members: Any) -> MemoryProposal:
-    given: dict[str, Any] = {"value": "email", "consent": True, **members}
+    given: dict[str, Any] = {"value": "email", **members}
     return MemoryProposal(
-        "preference", "durable", "user:cust_7", "contact_by", "", ("ev/1",), 0.5, "run_1", NOW
+        "preference",
+        "durable",
+        "user:cust_7",
+        "contact_by",
+        "",
+        ("ev/1",),
+        0.5,
+        "run_1",
+        NOW,
+        True,
+        "internal",
     )._replace(**given)
 
 
