@@ -1,13 +1,15 @@
 """Change the pure rooms one place at a time and see whether their own tests notice: `python tooling/mutants.py`.
 
 Each mutant is one changed expression or statement of `cogcli/governance` or `cogcli/context`. It is killed if a test
-of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or takes several times as long as it
-should. All take the better part of an hour of one core, with `--every 5` a fifth of that; `--only TEXT...` takes the
-modules whose path has a text, `--again FILE` the survivors of an earlier `--json FILE`. Exits 1 where fewer than GOAL
-are killed.
+of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or computes several times as long as it
+should (then it counts as killed, and is told). All take the better part of an hour of one core, with `--every 5` a
+fifth of that; `--only TEXT...` takes the modules whose path has a text, `--again FILE` the survivors of an earlier
+`--json FILE`, which is written after each module. Exits 1 where fewer than GOAL are killed.
 
-Every mutant runs in a fork of this process, which has all libraries imported already. Names of types, documentation,
-and the words of messages (texts of three words, those in f-strings) are not changed.
+Every mutant runs in a fork of this process, in which all tests are collected. A change within a function is first put
+into the function that is there; what no test notices then, and any other change, is tried with the rooms and what
+depends on them imported anew. Names of types, documentation, and the words of messages (texts of three words, those in
+f-strings) are not changed.
 """
 
 from __future__ import annotations
@@ -17,17 +19,21 @@ import ast
 import contextlib
 import importlib.abc
 import importlib.util
+import inspect
 import json
 import os
+import resource
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from inspect import CO_OPTIMIZED
 from itertools import groupby
 from operator import setitem
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +41,7 @@ ROOMS = ("governance", "context")
 TESTS = [f"tests/unit/{room}" for room in ROOMS]
 GOAL = 0.9
 SECONDS = 10
+KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 COMPARISONS: dict[type, tuple[type, ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
@@ -66,17 +73,31 @@ class Mutation(NamedTuple):
     text: str
     apply: Callable[[], None]
     around: ast.AST | None
-    """The function that the place is in."""
+    """The outermost function that the place is in."""
 
 
 class Mutant(NamedTuple):
-    """The mutation of this number in a module, with the tests that run its place."""
+    """A mutation of a module, whose tree this is, with the tests that run its place."""
 
     module: str
-    number: int
-    line: int
-    text: str
+    tree: ast.Module
+    mutation: Mutation
     tests: tuple[str, ...]
+
+    @property
+    def line(self) -> int:
+        """The line of the place."""
+        return int(self.mutation.node.lineno)  # type: ignore[attr-defined]
+
+    @property
+    def module_name(self) -> str:
+        """The name that the module is imported by."""
+        return self.module.removesuffix(".py").replace("/", ".")
+
+    def made(self) -> CodeType:
+        """The code of the changed module. To be called once, in a fork."""
+        self.mutation.apply()
+        return compile(ast.fix_missing_locations(self.tree), str(ROOT / self.module), "exec")
 
 
 # -- what is changed --------------------------------------------------------------------------------------------------
@@ -104,7 +125,7 @@ def _is_deletable(statement: ast.stmt, around: ast.AST | None) -> bool:
 
 def _inside(node: ast.AST, around: ast.AST | None) -> Iterator[Mutation]:
     """The mutations of a node's parts, types and documentation left out."""
-    if isinstance(node, ast.FunctionDef | ast.Lambda):
+    if around is None and isinstance(node, ast.FunctionDef | ast.Lambda):
         around = node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "type"):
@@ -193,7 +214,7 @@ def _other_constants(value: Any) -> list[Any]:
 
 
 class Baseline(NamedTuple):
-    """What an undisturbed run showed: by module and line the tests that ran it, by test its seconds."""
+    """What an undisturbed run showed: by module and line the tests that ran it, by test its seconds of computing."""
 
     by_line: dict[str, dict[int, set[str]]]
     seconds: dict[str, float]
@@ -212,9 +233,9 @@ def measure() -> Baseline:
         def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
             name = item.nodeid.partition("[")[0]
             cover.switch_context(name)
-            started = time.perf_counter()
+            started = time.process_time()
             found = yield
-            seconds[name] += time.perf_counter() - started
+            seconds[name] += time.process_time() - started
             return found  # type: ignore[return-value]
 
     cover.start()
@@ -269,10 +290,11 @@ def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
                 continue
             lines = baseline.by_line.get(module, {})
             every = set().union(*lines.values()) if lines else set()
-            for number, mutation in enumerate(mutations(ast.parse(path.read_text(encoding="utf-8")))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for mutation in mutations(tree):
                 tests = _tests_at(mutation.node, lines) or _tests_at(mutation.around, lines) or every
                 order = tuple(sorted(tests, key=lambda name: baseline.seconds[name]))
-                found.append(Mutant(module, number, mutation.node.lineno, mutation.text, order))  # type: ignore[attr-defined]
+                found.append(Mutant(module, tree, mutation, order))
     return found
 
 
@@ -288,19 +310,17 @@ def _tests_at(node: Any, lines: dict[int, set[str]]) -> set[str]:
 class Loader(importlib.abc.SourceLoader):
     """Gives one module of the rooms with its mutation."""
 
-    def __init__(self, path: Path, number: int) -> None:
-        self._path, self._number = path, number
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
 
     def get_filename(self, fullname: str) -> str:
-        return str(self._path)
+        return str(ROOT / self._mutant.module)
 
     def get_data(self, path: Any) -> bytes:
-        return self._path.read_bytes()
+        return b""
 
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
-        tree = ast.parse(data)
-        mutations(tree)[self._number].apply()
-        return compile(ast.fix_missing_locations(tree), path, "exec")
+        return self._mutant.made()
 
     def path_stats(self, path: Any) -> Any:
         raise OSError  # no cached bytes
@@ -310,42 +330,122 @@ class Finder(importlib.abc.MetaPathFinder):
     """Finds the mutated module before the one on disk."""
 
     def __init__(self, mutant: Mutant) -> None:
-        self._name = mutant.module.removesuffix(".py").replace("/", ".")
-        self._loader = Loader(ROOT / mutant.module, mutant.number)
+        self._mutant = mutant
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        if fullname != self._name:
+        if fullname != self._mutant.module_name:
             return None
-        return importlib.util.spec_from_loader(fullname, self._loader, origin=str(self._loader._path))
+        return importlib.util.spec_from_loader(fullname, Loader(self._mutant))
 
 
-def is_killed(mutant: Mutant, tests: list[str], seconds: float) -> bool:
-    """Whether one of these tests notices the mutant, or they take longer than so many seconds."""
+class Collected:
+    """The tests of this process, by name, and what must be imported anew for a change to be whole."""
+
+    def __init__(self, session: Any, anew: set[str]) -> None:
+        self._session, self._anew = session, anew
+        self._items = {name: list(items) for name, items in groupby(session.items, key=_name)}
+
+    def run_in_place(self, mutant: Mutant, names: list[str]) -> int | None:
+        """0 where these tests pass with the change put into the functions that there are, None where it is in none."""
+        if not _put_in_place(mutant):
+            return None
+        items = [item for name in names for item in self._items[name]]
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._session.testsfailed:
+                return 1
+        return 0
+
+    def run_anew(self, mutant: Mutant, names: list[str]) -> int:
+        """0 where these tests pass with the change, the rooms imported anew."""
+        _forget(self._anew)
+        sys.meta_path.insert(0, Finder(mutant))
+        return _run_tests(names, [])
+
+
+def _name(item: Any) -> str:
+    return str(item.nodeid.partition("[")[0])
+
+
+def _put_in_place(mutant: Mutant) -> bool:
+    """Whether the mutation is in a function of the module, or of a class in it: then that has the changed code now."""
+    around = mutant.mutation.around
+    if not isinstance(around, ast.FunctionDef):
+        return False
+    module = sys.modules[mutant.module_name]
+    place = (around.name, min(node.lineno for node in (around, *around.decorator_list)))
+    codes = [code for code in _functions_in(mutant.made()) if _place_of(code) == place]
+    own = [each for each in _functions_of(vars(module)) if each.__module__ == module.__name__]
+    live = [each for each in own if _place_of(each.__code__) == place]
+    for function in live:
+        function.__code__ = codes[0]
+    return bool(live)
+
+
+def _place_of(code: CodeType) -> tuple[str, int]:
+    return code.co_name, code.co_firstlineno
+
+
+def _functions_in(code: CodeType) -> Iterator[CodeType]:
+    """The functions of a module, and of the classes in it, as they were compiled."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and inner.co_flags & CO_OPTIMIZED:
+            yield inner
+        elif isinstance(inner, CodeType):
+            yield from _functions_in(inner)
+
+
+def _functions_of(members: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """The functions among the values of a namespace and of its classes, those within decorators, too."""
+    for value in list(members.values()):
+        value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+        value = inspect.unwrap(value) if callable(value) else value
+        if isinstance(value, FunctionType):
+            yield value
+        elif isinstance(value, type) and value.__module__ == members.get("__name__"):
+            yield from _functions_of(vars(value))
+
+
+def outcome(run: Callable[[], int | None], seconds: float) -> str:
+    """What running tests in a fork says: whether one fails, or they compute longer than so many seconds."""
     child = os.fork()
     if child == 0:
-        code = 1
+        code: int | None = 1
         with contextlib.suppress(BaseException):
+            _limit(int(seconds) + 1)
             _silence()
-            _forget()
-            sys.meta_path.insert(0, Finder(mutant))
-            code = _run_tests(tests, [])
-        os._exit(0 if code == 0 else 1)
-    deadline = time.monotonic() + seconds
-    pause = 0.005
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status) != 0
-        time.sleep(pause)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return True
+            code = run()
+        os._exit(0 if not code else 1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code in (-signal.SIGXCPU, -signal.SIGALRM):
+        return TIMED_OUT
+    return KILLED if code else SURVIVED
 
 
-def _forget() -> None:
-    """Let the rooms and their tests be imported anew; all that they need stays."""
-    again = ("cogcli.governance", "cogcli.context", "fakes", "tests", "test_", "reference_gate")
-    for name in [name for name in sys.modules if name.startswith(again)]:
+def _limit(seconds: int) -> None:
+    """Let this process compute so long; what waits for ever ends too, but a busy machine makes nothing late."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    signal.alarm(20 * seconds)
+
+
+def _dependents() -> set[str]:
+    """The rooms and all that was made from them: each would go on with the room as it was."""
+    found = {name for name in sys.modules if name.startswith(tuple(f"cogcli.{room}" for room in ROOMS))}
+    others = {name for name in sys.modules if name.startswith("cogcli.")}
+    while more := {name for name in others - found if _takes_from(name, found)}:
+        found |= more
+    return found
+
+
+def _takes_from(name: str, modules: set[str]) -> bool:
+    values = vars(sys.modules[name]).values()
+    return any(getattr(value, "__module__", None) in modules for value in values)
+
+
+def _forget(rooms: set[str]) -> None:
+    """Let the rooms, what depends on them and their tests be imported anew; all that they need stays."""
+    tests = ("fakes", "tests", "test_", "reference_gate")
+    for name in [name for name in sys.modules if name in rooms or name.startswith(tests)]:
         del sys.modules[name]
 
 
@@ -355,12 +455,13 @@ def _silence() -> None:
     os.dup2(null, 2)
 
 
-def _measured_in_child() -> Baseline:
-    """The baseline, measured in a fork, so that coverage is not at work here."""
+def _measured_in_child(rooms: set[str]) -> Baseline:
+    """The baseline, measured in a fork as a mutant's tests run, so that coverage is not at work here."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(reading)
         _silence()
+        _forget(rooms)
         found = measure()
         lists = {m: {n: sorted(names) for n, names in lines.items()} for m, lines in found.by_line.items()}
         with open(writing, "w", encoding="utf-8") as stream:
@@ -378,15 +479,55 @@ def _measured_in_child() -> Baseline:
     )
 
 
-def _is_noticed(mutant: Mutant, baseline: Baseline) -> bool:
-    """Whether a test notices the mutant; the slow ones are only asked where the quick ones do not."""
+def tried(mutant: Mutant, baseline: Baseline, collected: Collected) -> str:
+    """What becomes of the mutant; the slow tests are only asked where the quick ones do not notice it."""
     quick = [name for name in mutant.tests if baseline.seconds[name] < 1]
     slow = [name for name in mutant.tests if baseline.seconds[name] >= 1]
-    return any(
-        is_killed(mutant, names, SECONDS + 3 * sum(baseline.seconds[name] for name in names))
-        for names in (quick, slow)
-        if names
-    )
+    ways = ((collected.run_in_place, quick), (collected.run_anew, quick), (collected.run_anew, slow))
+    for run, names in ways:
+        limit = SECONDS + 3 * sum(baseline.seconds[name] for name in names)
+        found = outcome(partial(run, mutant, names), limit) if names else SURVIVED
+        if found != SURVIVED:
+            return found
+    return SURVIVED
+
+
+def try_all(found: list[Mutant], baseline: Baseline, collected: Collected, kept: Path | None) -> int:
+    """How many survive. Tells of each module, and writes all survivors to a file after each."""
+    survivors: list[Mutant] = []
+    for module, mutants in groupby(found, key=lambda mutant: mutant.module):
+        results = [(mutant, tried(mutant, baseline, collected)) for mutant in mutants]
+        for mutant, what in results:
+            if what != KILLED:
+                print(f"{what}: {module}:{mutant.line}: {mutant.mutation.text}", file=sys.__stdout__)
+        survivors += (left := [mutant for mutant, what in results if what == SURVIVED])
+        line = f"{module:<36} {len(results) - len(left):5} of {len(results):5} killed"
+        print(line, file=sys.__stdout__, flush=True)
+        if kept:
+            lines = [[each.module, each.line, each.mutation.text] for each in survivors]
+            kept.write_text(json.dumps(lines, indent=1), encoding="utf-8")
+    return len(survivors)
+
+
+class Job:
+    """A plugin of the tests: they are collected, but instead of running them, mutants are tried with them."""
+
+    count = survived = 0
+
+    def __init__(self, only: list[str], every: int, again: Path | None, kept: Path | None) -> None:
+        self._only, self._every, self._again, self._kept = only, every, again, kept
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Try all mutants that are asked for."""
+        anew = _dependents()
+        baseline = _measured_in_child(anew)
+        found = all_mutants(baseline, self._only)[:: self._every]
+        if self._again:
+            known = {tuple(each) for each in json.loads(self._again.read_text(encoding="utf-8"))}
+            found = [each for each in found if (each.module, each.line, each.mutation.text) in known]
+        self.count = len(found)
+        self.survived = try_all(found, baseline, Collected(session, anew), self._kept)
+        return True
 
 
 def main() -> int:
@@ -402,26 +543,11 @@ def main() -> int:
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    baseline = _measured_in_child()
     with open(os.devnull, "w", encoding="utf-8") as null, contextlib.redirect_stdout(null):
-        _run_tests([*TESTS, "--collect-only"], [])  # imports what every mutant needs
-    found = all_mutants(baseline, asked.only)[:: asked.every]
-    if asked.again:
-        known = {tuple(each) for each in json.loads(asked.again.read_text(encoding="utf-8"))}
-        found = [mutant for mutant in found if (mutant.module, mutant.line, mutant.text) in known]
-    survivors: list[Mutant] = []
-    for module, mutants in groupby(found, key=lambda mutant: mutant.module):
-        tried = list(mutants)
-        left = [mutant for mutant in tried if not _is_noticed(mutant, baseline)]
-        survivors += left
-        for mutant in left:
-            print(f"survived: {module}:{mutant.line}: {mutant.text}")
-        print(f"{module:<36} {len(tried) - len(left):5} of {len(tried):5} killed", flush=True)
-    if asked.json:
-        lines = [[each.module, each.line, each.text] for each in survivors]
-        asked.json.write_text(json.dumps(lines, indent=1), encoding="utf-8")
-    share = 1 - len(survivors) / max(1, len(found))
-    print(f"{len(found) - len(survivors)} of {len(found)} mutants killed: {share:.1%}, goal {GOAL:.0%}")
+        job = Job(asked.only, asked.every, asked.again, asked.json)
+        _run_tests([*TESTS, "--capture=no"], [job])
+    share = 1 - job.survived / max(1, job.count)
+    print(f"{job.count - job.survived} of {job.count} mutants killed: {share:.1%}, goal {GOAL:.0%}")
     return 0 if share >= GOAL else 1
 
 
