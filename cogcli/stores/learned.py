@@ -69,6 +69,7 @@ def proposals_from(
             run_id,
             at,
             consent,
+            "internal",
         )
         for predicate, value in _candidates(insights)
     ]
