@@ -21,6 +21,7 @@ from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
+from cogcli.specs.skill_tools import skill_tools
 from cogcli.stores.knowledge_store import FILE as KNOWLEDGE
 from cogcli.stores.knowledge_store import PREFIX, Snapshot
 from cogcli.stores.memory_store import FILE as MEMORY
@@ -104,14 +105,14 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     run = RunContext(
         "run_0", "trace_0", pack.tenant, pack.defaults.safety_mode, pack.tone.role, pack.tone.voice, now=now
     )
-    policy = Policy.of(pack)
+    policy, known = Policy.of(pack), found.catalog.by_name
     of_new_run = StateOfRun(policy.state_parts).read()
     given = CompileInput(
         pack,
         policy,
         request,
         run,
-        found.catalog.by_name,
+        {**known, **skill_tools(found.catalog, pack, known)},
         state={**of_new_run, "goal": {"task": request.message, "type": "task"}},
         limits=merge_limits(DEFAULTS, pack.defaults.budget),
     )

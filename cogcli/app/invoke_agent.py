@@ -19,7 +19,7 @@ from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.checks import check
+from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.pack_skills import agent_skill_id, reach_pack
 from cogcli.specs.selection import SelectionOptions
 
@@ -71,7 +71,7 @@ def _reach(
     asked = request.policy or PolicyRequest()
     catalog = reach_pack(open_registry(settings), asked.pack)
     selection = SelectionOptions(request.binds, request.conformance, settings.environ)
-    found = check(catalog, options=selection)
+    found = check_agent(catalog, options=selection)
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
     made = invocation_of(catalog, selection, given.given.request, asked)

@@ -16,10 +16,11 @@ from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.governance.policy import GovernedCall, Policy
 from cogcli.governance.policy_check import check_reach
-from cogcli.governance.verdict import Verdict, approval_mode
+from cogcli.governance.verdict import Verdict, mode_under
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack, PackTool
+from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill_tools import find_tool, skill_tools, tool_names
 
 _POLICY: Final = "/policy_layer"
 
@@ -46,7 +47,7 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
     if pack is None:
         return checked
     report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`")
-    check_reach(pack, report, catalog.by_name)
+    check_reach(pack, report, tool_names(catalog), skill_tools(catalog, pack, catalog.by_name))
     own = [
         each for each in checked.problems if each.code.startswith("policy.") or each.path.startswith(_POLICY)
     ]
@@ -130,17 +131,16 @@ def _pinned(settings: Settings, id: str) -> str:
 def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any]) -> Verdict:
     """What the three checks say of a call with this data (docs/reference/pack.md#rules): intent, role, ceiling, user
     and arguments are in `request`, `agent`, `run`, `user` and `args`. Raises UsageError for an unknown capability."""
-    capability = found.catalog.capability(capability_id)
+    pack, catalog = found.pack, found.catalog
+    capability = find_tool(catalog, capability_id)
     if capability is None:
-        hint = suggestion(capability_id, found.catalog.capabilities)
+        hint = suggestion(capability_id, tool_names(catalog))
         raise UsageError("usage.value", f"no capability `{capability_id}`", hint=hint)
-    pack = found.pack
-    declared = pack.tooling.capabilities.get(capability.id, PackTool()).approval_mode
     given = {name: object_of(data.get(name)) for name in ("request", "user", "agent", "run")}
     arguments = data.get("args")
     call = GovernedCall(
         capability.id,
-        approval_mode(capability, declared),
+        mode_under(pack.tooling.capabilities, capability),
         text_of(given["agent"].get("role")) or pack.tone.role,
         text_of(given["run"].get("safety_mode")) or pack.defaults.safety_mode,
         arguments if isinstance(arguments, dict) else None,

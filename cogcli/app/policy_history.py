@@ -87,7 +87,17 @@ def _explained(log: GovernedLog, policy: RunPolicy, found: Redecided) -> dict[st
     told = {
         name: event.payload.get(name) for name in ("capability", "decision", "verdict", "stage", "reason")
     }
-    kept = ("rule", "gate", "approval_mode", "matched", "would", "rule_errors", "obligations", "reads")
+    kept = (
+        "inside",
+        "rule",
+        "gate",
+        "approval_mode",
+        "matched",
+        "would",
+        "rule_errors",
+        "obligations",
+        "reads",
+    )
     told |= {name: event.payload[name] for name in kept if name in event.payload}
     where = {"seq": event.seq, "event": event.id, "step_id": event.step_id, "caused_by": event.caused_by}
     stages = _stages(event, list(_of_step(log.events, event)))

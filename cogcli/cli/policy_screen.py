@@ -19,6 +19,8 @@ def explanation_lines(call: Mapping[str, Any]) -> Iterator[str]:
     for stage in call["stages"]:
         reason = f": {stage['reason']}" if stage.get("reason") else ""
         yield f"  {stage['stage']:<11} {stage['outcome']}{reason}"
+    if inside := call.get("inside"):
+        yield f"  {'inside':<11} {', '.join(inside)}"
     if matched := call.get("matched"):
         yield f"  {'matched':<11} {', '.join(matched)}"
     for path, value in (call.get("reads") or {}).items():

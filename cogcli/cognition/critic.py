@@ -72,7 +72,8 @@ def verify(
     fails += _of_evidence(invocation, plan, tuple(unresolved))
     fails += [Fail("loop_guard", step, trip.kind) for step, trip in trips.items()]
     fails += _of_decision(invocation, candidate)
-    calls = sum(not uses.startswith(NESTED) for uses in plan.capabilities.values())
+    known = invocation.capabilities
+    calls = sum(uses in known or not uses.startswith(NESTED) for uses in plan.capabilities.values())
     for key in (PER_TURN, "tool_calls.per_workflow"):
         if calls > remaining.get(key, calls):
             fails.append(Fail("budget_exceeded", "", key))
@@ -88,8 +89,8 @@ def _of_calls(
     for step in plan.skill.steps:
         for id in list_targets(plan.skill._replace(steps=(step,))):
             tool = surface.get(id)
-            if id.startswith(NESTED):
-                continue  # a lane: its own calls are governed
+            if id.startswith(NESTED) and step.id not in arguments:
+                continue  # a lane, or a skill that a template nests: its own calls are governed
             if tool is None:
                 yield Fail("unknown_capability", step.id, id)
             elif is_above(tool.approval_mode, invocation.safety_mode):

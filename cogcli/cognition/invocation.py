@@ -21,6 +21,7 @@ from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.skill_tools import skill_tools
 
 _BY_NAME: Final = Redactor()
 
@@ -59,7 +60,7 @@ class Invocation(NamedTuple):
     request: AgentRequest
     asked: PolicyRequest
     capabilities: Mapping[str, Capability]
-    """Those of the pack that can be called here."""
+    """Those of the pack that can be called here, skills by `skill:ID` included."""
     intent: IntentResult
     limits: Mapping[str, int | float]
     safety_mode: str
@@ -132,7 +133,7 @@ def invocation_of(
     """
     pack = pack_of(catalog, asked)
     limits = limits_of(pack, asked.budget)
-    usable = _usable(catalog, selection)
+    usable = _with_tools(catalog, pack, _usable(catalog, selection))
     intent = intent_of(pack, request, usable)
     user = request.user
     requester = Requester(
@@ -166,6 +167,7 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     found = invocation_of(catalog, selection, request_of(agent["request"]), asked)
     chosen = {id for id, chain in (payload.get("selection") or {}).items() if chain["members"]}
     usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
+    usable = _with_tools(catalog, found.pack, usable)
     return found._replace(capabilities=usable, fetched=Fetched.from_payload(agent["fetched"]))
 
 
@@ -187,3 +189,8 @@ def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capabili
             continue
         found[name] = capability
     return found
+
+
+def _with_tools(catalog: Catalog, pack: Pack, usable: dict[str, Capability]) -> dict[str, Capability]:
+    """With the skills of the pack that reach nothing but these."""
+    return {**usable, **skill_tools(catalog, pack, usable)}

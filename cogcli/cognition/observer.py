@@ -19,6 +19,7 @@ from cogcli.events.envelope import Event, mask_payload
 from cogcli.events.types import row_of
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.pack import PackTool
+from cogcli.specs.skill_tools import called_by
 
 _GATE_CODES = ("safety.gate", "safety.gate-error")
 
@@ -60,8 +61,8 @@ class Observer:
         payload = event.payload
         if event.run_id == self._root:
             self._closings[event.step_id or ""] = event
-        if payload["step_status"] == "done" and payload.get("capability"):
-            self._learn(event, payload["capability"], object_of(payload.get("output")))
+        if payload["step_status"] == "done" and (called := called_by(payload)):
+            self._learn(event, called, object_of(payload.get("output")))
         code = object_of(payload.get("error")).get("code")
         answered = any(each.get("status") == "success" for each in payload.get("attempts") or ())
         self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)

@@ -13,7 +13,7 @@ from cogcli.context.inputs import CompileInput
 from cogcli.context.intent import IntentResult
 from cogcli.governance.guardrails import matching
 from cogcli.governance.policy import GovernedCall
-from cogcli.governance.verdict import Verdict, approval_mode, is_above
+from cogcli.governance.verdict import Verdict, is_above, mode_under
 from cogcli.specs.capability import Capability
 from cogcli.specs.pack import PackTool
 
@@ -129,8 +129,7 @@ def call_data(
 def mode_of(given: CompileInput, id: str) -> str:
     """The approval mode of a capability under the pack; the highest for one that is not here."""
     capability: Capability | None = given.capabilities.get(id)
-    declared = given.pack.tooling.capabilities.get(id, PackTool()).approval_mode
-    return approval_mode(capability, declared) if capability else "destructive"
+    return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
 
 
 def _verdict(given: CompileInput, intent: IntentResult, id: str, facts: Mapping[str, Any]) -> Verdict:

@@ -80,6 +80,8 @@ class ApprovalRequest(NamedTuple):
 
     @property
     def _binding_id(self) -> str:
+        if self.capability.reaches:  # a skill
+            return ""
         return self.record.run.engine.runner.chain(self.capability.id).members[0].binding_id
 
     def _hashes(self) -> tuple[str, str]:

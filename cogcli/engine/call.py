@@ -62,7 +62,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
             yield from _require_allowed(record, capability, values)
             spend_call(record)
             output = yield from _call_chain(record, capability, values)
-            learn_facts(record, capability, output)
+            learn_facts(record, capability.id, output)
         if safety is not None and safety.mandatory_post_gates:
             # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
             if record.reused_from is None:

@@ -191,6 +191,7 @@ class Run:
         prefix: str,
         depth: int,
         run_step: Callable[[Run, PlannedStep, WriteOrder], Effects],
+        inside: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
         self.plan = plan
@@ -198,6 +199,8 @@ class Run:
         self.prefix = prefix
         self.depth = depth
         self.run_step = run_step
+        self.inside = inside
+        """The skill tools of a pack that it is in, as `skill:ID`."""
         self.in_doubt: EffectInDoubtError | None = None
         """An effect of this run, or of a run below it, that may have happened."""
         self.effect_left = False

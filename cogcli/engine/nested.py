@@ -9,6 +9,7 @@ from cogcli.core.step_path import StepPath
 from cogcli.engine.context import Run
 from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, name_step, outcome_of
+from cogcli.engine.policy import enter_skill, learn_facts
 from cogcli.engine.step_recorder import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.events import build
@@ -24,8 +25,10 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     parent = record.run
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
-    record.begin({"skill": skill_id})
-    child = _child(record, skill_id, values)
+    inside = yield from enter_skill(record, skill_id, values)
+    decision = {"decision": record.decision} if record.decision else {}
+    record.begin({"skill": skill_id, **decision})
+    child = _child(record, skill_id, values, inside)
     graph = GraphDriver(child)
     try:
         yield from graph.drive()
@@ -54,10 +57,12 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         _terminate(child, outcome)
     if outcome.error is not None:
         raise _prefix_path(child, outcome.error)
-    return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
+    outputs = {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
+    learn_facts(record, record.uses, outputs)
+    return outputs
 
 
-def _child(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
+def _child(record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]) -> Run:
     parent, engine = record.run, record.run.engine
     plan = engine.plan_of(skill_id)
     skill = plan.skill
@@ -74,9 +79,8 @@ def _child(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
         parent_run_id=parent.state.run_id,
         step_id=record.path,
     )
-    return Run(
-        engine, plan, initial_state(engine.append(draft)), record.path, parent.depth + 1, parent.run_step
-    )
+    state = initial_state(engine.append(draft))
+    return Run(engine, plan, state, record.path, parent.depth + 1, parent.run_step, inside)
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:

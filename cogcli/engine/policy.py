@@ -48,6 +48,17 @@ def require_permitted(record: StepRecord, capability: Capability, values: dict[s
         raise _refusal(capability, verdict)
 
 
+def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
+    """The skill tools that the calls of a nested run are made in. One that is a tool itself is decided about first:
+    raises as `require_permitted`."""
+    policy, inside = record.run.engine.policy, record.run.inside
+    tool = policy.tool(skill_id) if policy else None
+    if tool is None:
+        return inside
+    yield from require_permitted(record, tool, values)
+    return (*inside, tool.id)
+
+
 def _judge(
     policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
 ) -> Verdict:
@@ -55,8 +66,9 @@ def _judge(
     from cogcli.governance.run_policy import RunState
 
     state, engine = record.run.state, record.run.engine
-    seen = RunState(state.inputs, state.vars, state.outputs, now)
-    services = tuple(member.service_id for member in engine.runner.chain(capability.id).members)
+    seen = RunState(state.inputs, state.vars, state.outputs, now, record.run.inside)
+    members = () if capability.reaches else engine.runner.chain(capability.id).members
+    services = tuple(member.service_id for member in members)
     return policy.judge(capability, values, seen, record.path, services)
 
 
@@ -92,11 +104,11 @@ def may_repeat(record: StepRecord) -> bool:
     return policy is None or policy.retries is None or record.attempts_made <= policy.retries
 
 
-def learn_facts(record: StepRecord, capability: Capability, output: dict[str, Any]) -> None:
-    """Take up the facts of an output for the rules of the next call."""
+def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None:
+    """Take up the facts of an output, of a capability or of `skill:ID`, for the rules of the next call."""
     policy = record.run.engine.policy
     if policy is not None:
-        policy.learn(capability.id, output)
+        policy.learn(called, output)
 
 
 def _is_question(record: StepRecord) -> bool:
@@ -120,6 +132,8 @@ def _record_verdict(
         "input_hash": digest_of(BY_NAME.mask(values)),
     }
     payload |= policy.basis(values) if policy else {}
+    if record.run.inside:
+        payload["inside"] = list(record.run.inside)
     draft = build.policy_decided(record.run_id, record.path, payload=payload, caused_by=answer)
     event = record.run.emit(draft)
     return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}

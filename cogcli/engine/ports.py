@@ -76,6 +76,11 @@ class CallPolicy(Protocol):
         """The verdict on a call that is about to be made, through the first of these services or a fallback."""
         ...
 
+    def tool(self, skill_id: str) -> Capability | None:
+        """The contract of a nested skill that is decided about as a call, so that those in it need no entry of their
+        own; None for any other skill."""
+        ...
+
     def gate(self, name: str) -> PackGate:
         """The gate of a verdict."""
         ...

@@ -229,6 +229,8 @@ class Decided(Payload):
     """The arguments that a pack decided about."""
     facts: Json | None = None
     """What was known then of the entities of the request, by slot."""
+    inside: list[str] | None = None
+    """The skill tools of a pack that the call is made in."""
     output: Json | None = None
     """What a call answered, as whoever decided about it says."""
     read: Any = None

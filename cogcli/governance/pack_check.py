@@ -12,6 +12,7 @@ from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy import MASK, OBLIGATIONS, applies
 from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import NESTED
 
 MAX_RULE_DEPTH: Final = 24
 _RULES: Final = ("policy_layer", "rules")
@@ -21,7 +22,8 @@ Path = tuple[str | int, ...]
 
 
 def check_references(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report names that nothing has: capabilities, gates, intents, decisions, templates, outcomes and slots."""
+    """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and
+    slots."""
     for path, kind, name, known in _references(pack, capabilities):
         if name not in known:
             hint = suggestion(name, known)
@@ -38,7 +40,7 @@ def _references(
         for place, id in enumerate(allowed):
             yield (
                 ("policy_layer", "permissions", number, "allow", place),
-                f"capability for `{role}`",
+                f"{_kind_of(id)} for `{role}`",
                 id,
                 capabilities,
             )
@@ -52,11 +54,11 @@ def _references(
             if "*" not in intent:
                 yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, decisions.intents
     for id in pack.tooling.capabilities:
-        yield ("tooling_layer", "capabilities", id), "capability", id, capabilities
+        yield ("tooling_layer", "capabilities", id), _kind_of(id), id, capabilities
     for number, each in enumerate(decisions.intents.values()):
         path: Path = (_DECISIONS, "intents", number)
         for place, id in enumerate(each.capabilities):
-            yield (*path, "capabilities", place), "capability", id, capabilities
+            yield (*path, "capabilities", place), _kind_of(id), id, capabilities
         for place, id in enumerate(each.templates):
             yield (*path, "templates", place), "template", id, decisions.task_templates
     slots = {slot for intent in decisions.intents.values() for slot in intent.slots}
@@ -82,6 +84,10 @@ def _references(
                 target.intent,
                 decisions.intents,
             )
+
+
+def _kind_of(id: str) -> str:
+    return "skill" if id.startswith(NESTED) else "capability"
 
 
 def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:

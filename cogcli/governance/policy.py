@@ -38,6 +38,10 @@ class GovernedCall(NamedTuple):
     """Whether a user is named, other than the default one."""
     host: str = ""
     """The host that the call goes to; empty for one that stays on this machine."""
+    inside: tuple[str, ...] = ()
+    """The skill tools that it is made in."""
+    asks_inside: bool = False
+    """Whether what makes it destructive are calls in it, which ask by themselves."""
 
 
 class CompiledPolicyRule(NamedTuple):
@@ -155,11 +159,11 @@ class Policy:
 
     def decide(self, intent: str, call: GovernedCall, data: dict[str, Any]) -> Verdict:
         """The verdict on a call. Rules see `data`: what is known before, slots with their facts, `args`, run state."""
-        refusal = self._permission(call)
+        by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
+        refusal = self._permission(call, by_tool=by_tool)
         if refusal:
             return self._no("permission", refusal, call)
-        listed = self._intents.get(intent)
-        if listed is None or call.capability not in listed.capabilities:
+        if not by_tool and not self._lists(intent, call.capability):
             return self._no("rule", "not_in_intent", call)
         judged = _Judgment(call, data)
         for rules in self._by_stage(intent, call.capability):
@@ -169,8 +173,19 @@ class Policy:
                 break
         return judged.result(self._hosts)
 
-    def _permission(self, call: GovernedCall) -> str:
-        if call.capability not in self._permissions.get(call.role, ()):
+    def offers(self, intent: str, role: str, id: str) -> bool:
+        """Whether a role is permitted a capability or skill, and the intent lists it."""
+        return self._permits(role, id) and self._lists(intent, id)
+
+    def _permits(self, role: str, id: str) -> bool:
+        return id in self._permissions.get(role, ())
+
+    def _lists(self, intent: str, id: str) -> bool:
+        listed = self._intents.get(intent)
+        return listed is not None and id in listed.capabilities
+
+    def _permission(self, call: GovernedCall, *, by_tool: bool) -> str:
+        if not by_tool and not self._permits(call.role, call.capability):
             return "permission_denied"
         return "above_safety_mode" if is_above(call.approval_mode, call.safety_mode) else ""
 
@@ -221,7 +236,7 @@ class _Judgment:
         mode = self._call.approval_mode
         if self.verdict in ("allow", "allow_with_gate"):
             self._require_of_mode(mode, hosts)
-        if self.verdict == "allow" and mode == "destructive":
+        if self.verdict == "allow" and mode == "destructive" and not self._call.asks_inside:
             self.verdict, self._gate = "allow_with_gate", self._gate or BUILT_IN_GATE
             self._reason = "destructive"
         if self.verdict in ("allow_with_gate", "escalate"):

@@ -6,16 +6,17 @@ Only what follows from the pack alone is told: rules over numbers that are compa
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of
+from cogcli.core.jsonvalue import NOTHING, list_of
 from cogcli.governance.comparisons import MIRRORED, path_of
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy import applies
 from cogcli.governance.verdict import is_stricter
+from cogcli.specs.capability import Capability
 from cogcli.specs.pack import Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
 
@@ -45,11 +46,16 @@ class Interval(NamedTuple):
         return Interval(low[0], high[0], low[1], not high[1])
 
 
-def check_reach(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report what of a pack's policy can never decide, as warnings."""
+def check_reach(
+    pack: Pack,
+    report: ProblemReport,
+    capabilities: Collection[str],
+    tools: Mapping[str, Capability] = NOTHING,
+) -> None:
+    """Report what of a pack's policy can never decide, as warnings. `tools` are the contracts of its skills."""
     _check_roles(pack, report)
     _check_gates(pack, report)
-    reached = [_calls_of(pack, rule, capabilities) for rule in pack.policy.rules]
+    reached = [_calls_of(pack, rule, capabilities, tools) for rule in pack.policy.rules]
     for number, rule in enumerate(pack.policy.rules):
         about = report.part(f"rule `{rule.rule_id}`", _LAYER, "rules", number)
         fits = any(applies(rule.scope.capabilities, id) for id in capabilities)
@@ -87,14 +93,18 @@ def _check_gates(pack: Pack, report: ProblemReport) -> None:
             about.warn("policy.gate", (), "no rule or guardrail asks for it", key=True)
 
 
-def _calls_of(pack: Pack, rule: PolicyRule, capabilities: Collection[str]) -> Calls:
+def _calls_of(
+    pack: Pack, rule: PolicyRule, capabilities: Collection[str], tools: Mapping[str, Capability]
+) -> Calls:
     permitted = {id for allowed in pack.policy.permissions.values() for id in allowed}
     return frozenset(
-        (intent.id, id)
+        (intent.id, called)
         for intent in pack.decisions.intents.values()
         if applies(rule.scope.intents, intent.id)
         for id in intent.capabilities
-        if id in permitted and id in capabilities and applies(rule.scope.capabilities, id)
+        if id in permitted and id in capabilities
+        for called in (id, *(each.id for each in (tools[id].reaches if id in tools else ())))
+        if applies(rule.scope.capabilities, called)
     )
 
 

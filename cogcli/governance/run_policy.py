@@ -14,10 +14,11 @@ from cogcli.core.refs import MISSING
 from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import MASK, GovernedCall, Policy
-from cogcli.governance.verdict import Verdict, approval_mode, is_above
+from cogcli.governance.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.capability import Capability
 from cogcli.specs.pack import Pack, PackGate, PackTool
+from cogcli.specs.skill import NESTED
 
 _UNDECLARED: Final = PackTool()
 """What a pack says of a capability that it does not declare."""
@@ -51,6 +52,15 @@ class RunState(NamedTuple):
     vars: Mapping[str, Any]
     outputs: Mapping[str, Any]
     now: str
+    inside: tuple[str, ...] = ()
+    """The skill tools that the call is made in."""
+
+
+class OwnSkill(NamedTuple):
+    """The skill that a run is of, as `skill:ID`, and what it was given."""
+
+    tool: str
+    inputs: Mapping[str, Any]
 
 
 class JudgedCall(NamedTuple):
@@ -114,6 +124,8 @@ class RunPolicy:
         required: Iterable[str] = (),
         view: StateView | None = None,
         retries: int | None = None,
+        tools: Mapping[str, Capability] = NOTHING,
+        own: OwnSkill | None = None,
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name = safety_mode, pack.ref
@@ -123,6 +135,10 @@ class RunPolicy:
         self._required, self._hosts = tuple(required), hosts
         self._view = view
         self._modes: dict[str, str] = {}
+        self._tools = {
+            id: tool for id, tool in tools.items() if policy.offers(requester.intent, requester.role, id)
+        }
+        self._own = own if own is not None and own.tool in self._tools else None
         self._foreign: dict[tuple[str, ...], str] = {}
         self._asked = {
             "intent": requester.intent,
@@ -174,7 +190,7 @@ class RunPolicy:
         services: tuple[str, ...] = (),
     ) -> JudgedCall:
         """A call with what its rules see now."""
-        asked = self.requester
+        asked, declared = self.requester, self._declared(capability.id)
         call = GovernedCall(
             capability.id,
             self.mode_of(capability),
@@ -183,13 +199,15 @@ class RunPolicy:
             arguments,
             named_user=asked.is_named,
             host=self._foreign_host(services),
+            inside=(*((self._own.tool,) if self._own else ()), *state.inside),
+            asks_inside=bool(capability.reaches) and declared.approval_mode != "destructive",
         )
         return JudgedCall(call, self._data(call, state, step))
 
     def decide(self, case: JudgedCall) -> Verdict:
         """The verdict on a case."""
         call, data = case
-        verdict = self.rules.decide(self.requester.intent, call, data)
+        verdict = self._verdict_on_own(data) or self.rules.decide(self.requester.intent, call, data)
         lacking = next(iter(self._unresolved_of(data)), "")
         reason = ""
         if lacking and (is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations):
@@ -202,12 +220,25 @@ class RunPolicy:
             return verdict._replace(verdict="deny", stage="situation", reason=reason, rule="", gate="")
         return verdict
 
+    def _verdict_on_own(self, data: dict[str, Any]) -> Verdict | None:
+        """What is said of the skill that the run is of, where that is a tool and not simply allowed: it counts for each
+        call, for the run of a skill has no step that could be decided about."""
+        if self._own is None:
+            return None
+        seen = RunState(self._own.inputs, NOTHING, NOTHING, data["run"]["now"])
+        call, known = self.case(self._tools[self._own.tool], self._own.inputs, seen, "")
+        verdict = self.rules.decide(self.requester.intent, call, known)
+        return None if verdict.verdict == "allow" else verdict
+
+    def tool(self, skill_id: str) -> Capability | None:
+        """The contract of a skill that the pack offers as a tool to this run; None for any other skill."""
+        return self._tools.get(NESTED + skill_id)
+
     def mode_of(self, capability: Capability) -> str:
         """The approval mode of a capability under this pack."""
         mode = self._modes.get(capability.id)
         if mode is None:
-            declared = self.pack.tooling.capabilities.get(capability.id, _UNDECLARED)
-            mode = self._modes[capability.id] = approval_mode(capability, declared.approval_mode)
+            mode = self._modes[capability.id] = mode_under(self.pack.tooling.capabilities, capability)
         return mode
 
     def gate(self, name: str) -> PackGate:
@@ -216,13 +247,16 @@ class RunPolicy:
 
     def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
         """Take up the facts that a call's output declares."""
-        declared = self.pack.tooling.capabilities.get(capability_id, _UNDECLARED).facts
+        declared = self._declared(capability_id).facts
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             if value is MISSING or value is None:
                 continue
             slot, _, name = key.partition(".")
             self._facts.setdefault(slot, {})[name] = deep_copy(value)
+
+    def _declared(self, id: str) -> PackTool:
+        return self.pack.tooling.capabilities.get(id, _UNDECLARED)
 
     def note_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Take up what is known before any call, by slot; what calls of this run gave stands above it."""
@@ -309,6 +343,10 @@ class LimitsPolicy:
         above = bool(self._ceiling) and is_above(mode, self._ceiling)
         reason = "above_safety_mode" if above else "no_rule"
         return Verdict("deny" if above else "allow", "permission", reason, approval_mode=mode)
+
+    def tool(self, skill_id: str) -> Capability | None:
+        """None: without a pack no skill is a tool."""
+        return None
 
     def gate(self, name: str) -> PackGate:
         """The built-in gate; nothing here asks for one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.capability import Capability
-from cogcli.specs.pack import MODES, VERDICTS
+from cogcli.specs.pack import MODES, VERDICTS, PackTool
 
 _STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
 _RANK: Final = {mode: rank for rank, mode in enumerate(MODES)}
@@ -103,4 +104,14 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
         modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
         if capability.effect != "none" and capability.safety.declared.get("reversible") is False:
             modes.append("destructive")
+    return highest_mode(modes)
+
+
+def mode_under(tools: Mapping[str, PackTool], capability: Capability) -> str:
+    """The approval mode of a capability under what a pack says of its tools; of a skill the highest of all that it
+    reaches."""
+    modes = []
+    for each in (capability, *capability.reaches):
+        declared = tools.get(each.id)
+        modes.append(approval_mode(each, declared.approval_mode if declared else ""))
     return highest_mode(modes)

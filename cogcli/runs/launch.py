@@ -182,7 +182,8 @@ def engine_over_log(
 
 
 def _recorded_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
-    return call_policy(catalog, PolicyRequest.recorded(started.payload), started.payload["inputs"])
+    payload = started.payload
+    return call_policy(catalog, PolicyRequest.recorded(payload), payload["skill"]["id"], payload["inputs"])
 
 
 def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:

@@ -11,13 +11,15 @@ from cogcli.core.problems import suggestion
 from cogcli.engine.ports import CallPolicy
 from cogcli.governance.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
 from cogcli.governance.policy import Policy
-from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy
+from cogcli.governance.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy
 from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import BUCKETS, Pack, PackIntent
 from cogcli.specs.service import Service
+from cogcli.specs.skill import NESTED
+from cogcli.specs.skill_tools import skill_tools
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
 """The budgets of a run that has no turns."""
@@ -28,8 +30,10 @@ UNSET: Final = (
 """The budgets that have no default, beside those of buckets."""
 
 
-def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any]) -> CallPolicy:
-    """What decides about the calls of a run.
+def policy_of(
+    catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, Any]
+) -> CallPolicy:
+    """What decides about the calls of the run of a skill with these inputs.
 
     Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
     budget above the pack's.
@@ -46,14 +50,16 @@ def policy_of(catalog: Catalog, request: PolicyRequest, inputs: Mapping[str, Any
     _require_known(request.budget)
     limits = limits_of(pack, request.budget)
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
-    return governed_by(catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs))
+    own = OwnSkill(NESTED + skill_id, inputs)
+    return governed_by(catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs), own)
 
 
 def governed_by(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
-    slots: Mapping[str, str],
+    slots: Mapping[str, str], own: OwnSkill | None = None,
 ) -> RunPolicy:  # fmt: skip
-    """The policy of a run under a pack. Raises UsageError for a mode above the pack's."""
+    """The policy of a run under a pack; `own` is the skill that it is of, None for an agent's. Raises UsageError for a
+    mode above the pack's."""
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack)
     return RunPolicy(
@@ -67,6 +73,8 @@ def governed_by(
         required=pack.decisions.required_evidence(requester.intent),
         retries=int(limits["retries"]) if "retries" in limits else None,
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
+        tools=skill_tools(catalog, pack, catalog.by_name),
+        own=own,
     )
 
 

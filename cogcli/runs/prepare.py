@@ -121,18 +121,20 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
     frame, wrong_frame = check_frame(request.frame)
     prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
-    return prepared._replace(inputs=inputs, frame=frame, policy=call_policy(catalog, request.policy, inputs))
+    return prepared._replace(
+        inputs=inputs, frame=frame, policy=call_policy(catalog, request.policy, request.skill_id, inputs)
+    )
 
 
 def call_policy(
-    catalog: Catalog, request: PolicyRequest | None, inputs: Mapping[str, Any]
+    catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, Any]
 ) -> CallPolicy | None:
-    """What decides about the calls of a run; None for the default policy. Raises as `policy_of`."""
+    """What decides about the calls of the run of a skill; None for the default policy. Raises as `policy_of`."""
     if request is None:
         return None
     from cogcli.runs.policy import policy_of  # most runs have the default one
 
-    return policy_of(catalog, request, inputs)
+    return policy_of(catalog, request, skill_id, inputs)
 
 
 def prepare_without_inputs(

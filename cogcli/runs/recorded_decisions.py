@@ -15,13 +15,15 @@ from cogcli.core.redact import MASK
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
-from cogcli.governance.run_policy import Facts, JudgedCall, Requester, RunPolicy, RunState
+from cogcli.governance.run_policy import Facts, JudgedCall, OwnSkill, Requester, RunPolicy, RunState
 from cogcli.governance.verdict import Verdict, is_above
 from cogcli.mapping.apply import RunStates, apply_to_runs
 from cogcli.runs.policy import governed_by, slots_of
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
+from cogcli.specs.skill import NESTED
+from cogcli.specs.skill_tools import called_by, find_tool
 
 
 class Redecided(NamedTuple):
@@ -54,7 +56,9 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
     slots = slots_of(intent, started.payload["inputs"]) if intent else {}
-    return governed_by(catalog, pack, requester, {}, mode, slots)
+    tool = NESTED + started.payload["skill"]["id"]
+    of_skill = None if started.payload.get("agent") else OwnSkill(tool, started.payload["inputs"])
+    return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
 
 
 def _requester(pack: Pack, request: PolicyRequest, agent: Mapping[str, Any]) -> Requester:
@@ -105,9 +109,9 @@ class _DecisionFold:
             self._answers[event.id] = event
         if not row.one_process_only:
             self._now = event.timestamp
-        if event.event_type == "step.completed" and payload.get("capability"):
+        if event.event_type == "step.completed" and (called := called_by(payload)):
             for each in {id(one): one for one in (self._recorded, self._policy)}.values():
-                each.learn(payload["capability"], payload.get("output") or {})
+                each.learn(called, payload.get("output") or {})
         if type(payload.get("turn")) is int:
             self._turn = payload["turn"]
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
@@ -121,7 +125,7 @@ class _DecisionFold:
             self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
         self._asked[key] = (payload["verdict"], payload.get("gate") or "")
         lifted = self._lifted.get(key, frozenset())
-        capability = self._catalog.by_name.get(payload.get("capability") or "")
+        capability = find_tool(self._catalog, payload.get("capability") or "")
         state = self._states.get(event.run_id)
         if capability is None or state is None or not isinstance(payload.get("input"), dict):
             return Redecided(event, None, None, lifted, "the log does not hold its arguments")
@@ -131,7 +135,7 @@ class _DecisionFold:
         case = self._policy.case(
             capability,
             payload["input"],
-            RunState(state.inputs, state.vars, state.outputs, now),
+            RunState(state.inputs, state.vars, state.outputs, now, tuple(payload.get("inside") or ())),
             event.step_id or "",
             self._services(capability.id),
         )

@@ -52,6 +52,7 @@ from cogcli.runs.results import (
 from cogcli.runs.resume_adapters import ResumeSink, send_unmasked
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
+from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.stricter import stricter_of
 
@@ -228,7 +229,8 @@ class _Resumption(NamedTuple):
         binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
         profile = options["required_conformance_profile"]
         selection = SelectionOptions(binds, profile, self.environment.environ)
-        blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
+        found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
+        blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:
             raise ProblemsFound(blocking)
         return catalog, selection, selected, changed

@@ -69,6 +69,8 @@ class Capability(NamedTuple):
     aliases: tuple[str, ...] = ()
     name: str = ""
     file: str = ""
+    reaches: tuple[Capability, ...] = ()
+    """Of a skill as a tool: every capability that a run of it may call, gates and probes included."""
 
     @property
     def effect(self) -> EffectClass:

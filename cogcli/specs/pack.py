@@ -254,6 +254,11 @@ class Pack(NamedTuple):
         """The reference that names exactly this pack: `id@version#hash`."""
         return f"{self.pack_id}@{self.version}#{self.hash}"
 
+    @property
+    def permitted(self) -> tuple[str, ...]:
+        """What the role of the agent may call."""
+        return self.policy.permissions.get(self.tone.role, ())
+
 
 def pack_from(raw: dict[str, Any], file: str = "") -> Pack:
     """A pack from its checked mapping; its hash is that of the mapping."""

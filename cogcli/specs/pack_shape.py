@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.schema.patterns import refusal
-from cogcli.specs.common_shape import CAPABILITY_REF, FREE, PLAIN_REF, VERSION
+from cogcli.specs.common_shape import FREE, PLAIN_REF, VERSION
+from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, SKILL_ID
 from cogcli.specs.pack import (
     BUCKETS,
     DATA_CLASSES,
@@ -20,6 +22,7 @@ from cogcli.specs.pack import (
 )
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, NumberShape, Text, record, required
+from cogcli.specs.skill import NESTED
 from cogcli.specs.skill_shape import MAX_STEPS, STEP, check_steps
 
 _NAME: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
@@ -29,6 +32,12 @@ _CLASS: Final = Text(choices=DATA_CLASSES)
 _COUNT: Final = NumberShape(least=0, most=1_000_000_000, whole=True)
 _SECONDS: Final = NumberShape(least=0, most=1_000_000_000)
 _SHARE: Final = NumberShape(least=0, most=1)
+_TOOL_REF: Final = Text(
+    pattern=re.compile(f"{CAPABILITY_ID.pattern}|{NESTED}{SKILL_ID.pattern}"),
+    longest=len(NESTED) + LONGEST_ID,
+    code="id.format",
+    expected="a capability's id, or `skill:` and a skill's",
+)
 _BUCKET_SIZES: Final = record(dict.fromkeys(BUCKETS, _COUNT))
 BUDGET: Final = record(
     {
@@ -94,7 +103,7 @@ _RULE: Final = record(
 )
 _POLICY: Final = record(
     {
-        "permissions": ListOf(record({"role": required(_NAME), "allow": required(ListOf(CAPABILITY_REF))})),
+        "permissions": ListOf(record({"role": required(_NAME), "allow": required(ListOf(_TOOL_REF))})),
         "guardrails": record({"must_refuse": ListOf(_GUARDRAIL), "must_escalate": ListOf(_GUARDRAIL)}),
         "gates": MapOf(
             record(
@@ -114,7 +123,7 @@ _TOOLING: Final = record(
         "hosts": _WORDS,
         "capabilities": MapOf(
             record({"approval_mode": _MODE, "facts": MapOf(Text(empty=False), foreign=True)}),
-            name=CAPABILITY_REF,
+            name=_TOOL_REF,
         ),
     }
 )
@@ -125,7 +134,7 @@ _INTENT: Final = record(
         "phrases": _WORDS,
         "patterns": _WORDS,
         "slots": MapOf(record({"type": required(_NAME), "param": _NAME, "pattern": Text(empty=False)})),
-        "capabilities": ListOf(CAPABILITY_REF),
+        "capabilities": ListOf(_TOOL_REF),
         "templates": ListOf(_NAME),
     },
     thing="intent",

@@ -45,8 +45,9 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
     own = {plan.id for plan in plans}
     nested = [name for plan in plans for name in skills_of(plan) if name not in own]
     named = [name for plan in plans for name in capabilities_of(plan)]
-    permitted = pack.policy.permissions.get(pack.tone.role, ())
-    catalog = registry.close(builder, nested, [*permitted, *named, *also])
+    called = [id for id in pack.permitted if not id.startswith(NESTED)]
+    tools = [id.removeprefix(NESTED) for id in pack.permitted if id.startswith(NESTED)]
+    catalog = registry.close(builder, [*nested, *tools], [*called, *named, *also])
     return with_pack_skills(catalog, pack)
 
 

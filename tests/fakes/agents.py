@@ -24,6 +24,8 @@ from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import Pack
 from cogcli.specs.pack_skills import agent_skill_id, with_pack_skills
+from cogcli.specs.skill import Skill
+from cogcli.specs.skill_tools import skill_tools
 
 LOOKUP = {"age_days": 12, "total": 20.0}
 SCRIPTS: dict[str, Any] = {
@@ -110,12 +112,15 @@ def invocation(
     budget: dict[str, int] | None = None,
     safety_mode: str = "destructive",
     fetched: Fetched = NOTHING_FETCHED,
+    skills: Iterable[Skill] = (),
     **request: Any,
 ) -> Invocation:
-    """A request of `cust_7` to the agent of a pack."""
+    """A request of `cust_7` to the agent of a pack, which may name these skills."""
     of = pack or support_pack()
     asked = AgentRequest(message, **{"user": User("cust_7"), **request})
     known = {each.id: each for each in capabilities}
+    tools = skill_tools(Catalog(skills={each.id: each for each in skills}), of, known)
+    known = {**known, **tools}
     intent = intent_of(of, asked, known)
     limits = {**merge_limits(DEFAULTS, of.defaults.budget), **(budget or {})}
     requester = Requester(
@@ -129,6 +134,7 @@ def invocation(
         safety_mode=safety_mode,
         slots=intent.slots,
         required=of.decisions.required_evidence(intent.intent),
+        tools=tools,
     )
     named = PolicyRequest(of.ref, intent.intent, asked.user.user_id, safety_mode)
     return Invocation(of, asked, named, known, intent, limits, safety_mode, policy, fetched)
@@ -139,17 +145,18 @@ def invoke(
     given: Invocation | None = None,
     *,
     scripts: dict[str, Any] | None = None,
+    skills: Iterable[Skill] = (),
     **engine: Any,
 ) -> RanAgent:
     """Run an agent to its end."""
     given = given or invocation()
-    catalog = with_pack_skills(Catalog(capabilities=dict(given.capabilities)), given.pack)
+    called = {id: each for id, each in given.capabilities.items() if not each.reaches}
+    catalog = Catalog(capabilities=called, skills={each.id: each for each in skills})
+    catalog = with_pack_skills(catalog, given.pack)
     remembered: list[dict[str, Any]] = []
     made = agent_run(given, planner=planner, remember=lambda content, run, at: remembered.append(content))
     runner = ScriptedRunner({**SCRIPTS, **(scripts or {})})
-    running = engine_for(
-        runner, given.capabilities.values(), catalog.skills.values(), policy=made.policy, **engine
-    )
+    running = engine_for(runner, called.values(), catalog.skills.values(), policy=made.policy, **engine)
     asked = Request(
         made.task,
         dict(given.intent.params),

@@ -12,6 +12,7 @@ from cogcli.specs.pack import Pack
 from cogcli.specs.pack_skills import with_pack_skills
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill import skills_of
+from cogcli.specs.skill_tools import tool_names
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
@@ -20,8 +21,9 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
     for id, pack in catalog.packs.items():
         if catalog.only is None or pack.file in catalog.only:
             report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{id}`")
-            check_references(pack, report, catalog.by_name)
-            check_rules(pack, report, catalog.by_name)
+            names = tool_names(catalog)
+            check_references(pack, report, names)
+            check_rules(pack, report, names)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found
 

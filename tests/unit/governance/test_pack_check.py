@@ -232,3 +232,29 @@ def test_a_target_names_an_intent_of_the_pack() -> None:
         }
 
     assert _problems(change) == [("pack.reference", "/evaluation_layer/targets/1/intent")]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("policy_layer/permissions/0/allow/0", "no skill for `support_agent` `skill:text.brif`"),
+        ("decision_layer/intents/0/capabilities/0", "no skill `skill:text.brif`"),
+    ],
+)
+def test_a_skill_that_is_not_there_is_told_at_its_place(path: str, expected: str) -> None:
+    report = ProblemReport("pack.yaml", None)
+    changed = _changed(lambda raw: _set(raw, path, "skill:text.brif"))
+    check_references(changed, report, {**CAPABILITIES, "skill:text.brief": None})
+    (problem,) = report.problems
+    assert (problem.path, problem.message) == (f"/{path}", expected)
+    assert problem.hint == "did you mean `skill:text.brief`?"
+
+
+def test_a_tool_of_a_pack_is_no_problem() -> None:
+    report = ProblemReport("pack.yaml", None)
+    changed = _changed(
+        lambda raw: _set(raw, "tooling_layer/capabilities/skill:text.brief", {"approval_mode": "network"})
+    )
+    check_references(changed, report, {**CAPABILITIES, "skill:text.brief": None})
+    check_rules(changed, report, {**CAPABILITIES, "skill:text.brief": None})
+    assert report.problems == []

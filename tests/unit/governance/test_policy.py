@@ -501,3 +501,55 @@ def test_how_rules_take_part_in_a_run(modes: list[str], mode: str) -> None:
 
 def test_verdicts_are_ordered() -> None:
     assert all(is_stricter(a, b) for a, b in pairwise(VERDICTS))
+
+
+def _offering(*rules: PolicyRule, listed: tuple[str, ...] = ("skill:t.pay",)) -> Policy:
+    """A pack that permits a skill only."""
+    return Policy(
+        permissions={"support": ["skill:t.pay", "orders.lookup"]},
+        intents={"support.refund": PackIntent("support.refund", capabilities=listed)},
+        rules=rules,
+    )
+
+
+def _inside(policy: Policy, *inside: str, intent: str = "support.refund", **members: Any) -> tuple[str, str]:
+    """Verdict and reason of a call in these tools, with rules about an order of 31 days."""
+    call = GovernedCall(
+        "payments.refund", "network", "support", "destructive", {"amount": 240}, inside=inside
+    )
+    verdict = policy.decide(intent, call._replace(**members), _with("order.age_days", 31))
+    return verdict.verdict, verdict.reason
+
+
+def test_a_call_inside_a_tool_needs_no_entry_of_its_own() -> None:
+    assert _inside(_offering(), "skill:t.pay") == ("allow", "no_rule")
+    assert _inside(_offering(), "skill:t.outer", "skill:t.pay") == ("allow", "no_rule")
+
+
+@pytest.mark.parametrize(
+    ("policy", "inside", "members", "reason"),
+    [
+        (_offering(), (), {}, "permission_denied"),
+        (_offering(), ("skill:t.other",), {}, "permission_denied"),
+        (_offering(), ("skill:t.pay",), {"role": "other"}, "permission_denied"),
+        (_offering(), ("skill:t.pay",), {"intent": "support.status"}, "permission_denied"),
+        (_offering(listed=()), ("skill:t.pay",), {}, "permission_denied"),
+        (_offering(listed=()), ("skill:t.pay",), {"capability": "orders.lookup"}, "not_in_intent"),
+        (_offering(), ("skill:t.pay",), {"safety_mode": "local_write"}, "above_safety_mode"),
+        (_offering(WINDOW), ("skill:t.pay",), {"capability": "payments.void"}, "refund_window"),
+    ],
+)
+def test_nothing_else_is_widened(
+    policy: Policy, inside: tuple[str, ...], members: dict[str, Any], reason: str
+) -> None:
+    assert _inside(policy, *inside, **members) == ("deny", reason)
+
+
+def test_a_tool_whose_calls_ask_is_not_asked_for_itself() -> None:
+    call = GovernedCall("skill:t.pay", "destructive", "support", "destructive", {})
+    policy = _offering()
+    assert policy.decide("support.refund", call, DATA).verdict == "allow_with_gate"
+    assert policy.decide("support.refund", call._replace(asks_inside=True), DATA).verdict == "allow"
+    limit = LIMIT._replace(scope=RuleScope((), ("skill:t.pay",)))
+    ruled = _offering(limit).decide("support.refund", call._replace(asks_inside=True), DATA)
+    assert (ruled.verdict, ruled.gate) == ("allow_with_gate", "GATE_FINANCE_APPROVAL")

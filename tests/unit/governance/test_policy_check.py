@@ -120,3 +120,17 @@ def test_roles_that_no_agent_has() -> None:
         ("policy.role", "/policy_layer/permissions/0/role"),
         ("policy.role", "/policy_layer/permissions"),
     ]
+
+
+def test_a_rule_reaches_what_a_skill_of_the_pack_calls() -> None:
+    raw = copy.deepcopy(raw_pack())
+    raw["policy_layer"]["permissions"][0]["allow"] = ["skill:t.refund"]
+    raw["decision_layer"]["intents"][0]["capabilities"] = ["skill:t.refund"]
+    refund = CAPABILITIES["payments.refund"]
+    tools = {"skill:t.refund": refund._replace(id="skill:t.refund", reaches=tuple(CAPABILITIES.values()))}
+    codes = []
+    for known in (tools, {}):
+        report = ProblemReport("pack.yaml", None)
+        check_reach(pack(**raw), report, {**CAPABILITIES, **tools}, known)
+        codes.append([problem.code for problem in report.problems])
+    assert codes == [[], ["policy.unreachable"] * 2]

@@ -12,7 +12,7 @@ from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import Policy
-from cogcli.governance.run_policy import LimitsPolicy, Requester, RunPolicy, RunState
+from cogcli.governance.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy, RunState
 from cogcli.governance.verdict import Verdict
 from cogcli.specs.pack import PackGate
 
@@ -252,3 +252,96 @@ def test_a_capability_with_effects_only_where_its_role_may() -> None:
     stranger = _policy(requester=Requester("support.refund", role="stranger"))
     assert _judged(stranger).reason == "permission_denied"
     assert _judged(_policy(safety_mode="network"), REFUND).reason == "above_safety_mode"
+
+
+TOOL = REFUND._replace(id="skill:t.refund", reaches=(LOOKUP, REFUND))
+GATED = REFUND._replace(id="skill:t.once", reaches=(LOOKUP,))
+
+
+def _offering(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPolicy:
+    """The support desk with two skills as all that its agent may call."""
+    layer, decisions = raw_pack()["policy_layer"], raw_pack()["decision_layer"]
+    names = ["skill:t.refund", "skill:t.once"]
+    first = {**decisions["intents"][0], "capabilities": names}
+    tooling = {
+        "capabilities": {
+            "payments.refund": {"approval_mode": "destructive"},
+            "skill:t.once": {"approval_mode": "destructive"},
+            "skill:t.refund": {"facts": {"order.total": "output.paid"}},
+        }
+    }
+    of = pack(
+        policy_layer={
+            **layer,
+            "permissions": [{"role": "support_agent", "allow": names}],
+            "rules": rules or [],
+        },
+        decision_layer={**decisions, "intents": [first, *decisions["intents"][1:]]},
+        tooling_layer=tooling,
+    )
+    asked = members.pop("requester", Requester("support.refund", "cust_7", role="support_agent"))
+    tools = {each.id: each for each in (TOOL, GATED)}
+    given: dict[str, Any] = {"safety_mode": "destructive", "slots": {"order": "order:o"}, "tools": tools}
+    return RunPolicy(of, Policy.of(of), Budgets({}), asked, **{**given, **members})
+
+
+def _judged_inside(policy: RunPolicy, *inside: str) -> Verdict:
+    state = RunState({}, {}, {}, "2026-05-04T09:30:00Z", inside)
+    return policy.judge(LOOKUP, {}, state, "outer/step", ("crm",))
+
+
+def test_a_tool_is_a_skill_that_the_role_is_permitted_and_the_intent_lists() -> None:
+    assert _offering().tool("t.refund") is TOOL
+    assert _offering().tool("t.other") is None
+    for asked in (
+        Requester("support.order_status", role="support_agent"),
+        Requester("support.refund", role="x"),
+    ):
+        assert _offering(requester=asked).tool("t.refund") is None
+    assert LimitsPolicy(Budgets({})).tool("t.refund") is None
+
+
+def test_a_tool_is_decided_about_with_the_highest_mode_and_asks_only_for_itself() -> None:
+    policy = _offering()
+    assert policy.mode_of(TOOL) == "destructive"
+    through = _judged(policy, TOOL)
+    assert (through.verdict, through.approval_mode) == ("allow", "destructive")
+    assert _judged(policy, GATED).verdict == "allow_with_gate"
+    above = _judged(_offering(safety_mode="network"), TOOL)
+    assert (above.verdict, above.reason) == ("deny", "above_safety_mode")
+    unnamed = _offering(requester=Requester("support.refund", role="support_agent"))
+    assert _judged(unnamed, TOOL).reason == "named_user"
+
+
+def test_only_calls_inside_a_tool_need_no_entry() -> None:
+    assert _judged_inside(_offering(), "skill:t.refund").verdict == "allow"
+    assert _judged_inside(_offering()).reason == "permission_denied"
+
+
+def test_what_a_tool_gives_may_be_a_fact() -> None:
+    policy = _offering()
+    policy.learn("skill:t.refund", {"paid": 20})
+    assert policy.facts["order"]["total"] == 20
+
+
+def _only(capabilities: list[str], condition: Any = True, **then: Any) -> list[dict[str, Any]]:
+    return [{**_rule(condition, **then), "applies_to": {"capabilities": capabilities}}]
+
+
+def test_the_run_of_a_tool_is_inside_it() -> None:
+    own = OwnSkill("skill:t.refund", {"amount": 5})
+    assert _judged_inside(_offering(own=own)).verdict == "allow"
+    assert _judged_inside(_offering(own=OwnSkill("skill:t.other", {}))).reason == "permission_denied"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"), [("deny", "deny"), ("allow_with_gate", "allow_with_gate"), ("allow", "allow")]
+)
+def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(verdict: str, expected: str) -> None:
+    condition = {"==": [{"var": "args.amount"}, 5]}
+    rules = _only(["skill:t.refund"], condition, verdict=verdict)
+    for amount, found in ((5, expected), (6, "allow")):
+        policy = _offering(rules, own=OwnSkill("skill:t.refund", {"amount": amount}))
+        judged = _judged_inside(policy)
+        assert judged.verdict == found
+        assert judged.rule == ("it" if found != "allow" else "")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cogcli.governance.verdict import Verdict, highest_mode, is_above, is_stricter
-from cogcli.specs.pack import MODES, VERDICTS
+from cogcli.governance.verdict import Verdict, highest_mode, is_above, is_stricter, mode_under
+from cogcli.specs.capability import capability_from
+from cogcli.specs.pack import MODES, VERDICTS, PackTool
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,23 @@ def test_modes_are_ordered() -> None:
         assert is_above(mode, ceiling) is (low > high)
         assert highest_mode([mode, ceiling]) == MODES[max(low, high)]
     assert highest_mode([]) == "read_only"
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({}, "network"),
+        ({"c.read": PackTool("delegated")}, "delegated"),
+        ({"skill:t.s": PackTool("destructive")}, "destructive"),
+        ({"skill:t.s": PackTool("read_only"), "c.write": PackTool("read_only")}, "network"),
+        ({"c.other": PackTool("destructive")}, "network"),
+    ],
+)
+def test_a_skill_has_the_highest_mode_that_it_reaches(declared: dict[str, PackTool], expected: str) -> None:
+    read, write = (
+        capability_from({"id": id, "version": "1", "description": "", "properties": {"side_effects": effect}})
+        for id, effect in (("c.read", False), ("c.write", True))
+    )
+    tool = read._replace(id="skill:t.s", reaches=(read, write))
+    assert mode_under(declared, tool) == expected
+    assert mode_under({}, read) == "read_only"

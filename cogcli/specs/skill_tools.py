@@ -1,0 +1,92 @@
+"""Skills as tools of a pack: `skill:ID` beside capabilities (docs/reference/pack.md#skills)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import Pack
+from cogcli.specs.skill import NESTED, Skill, list_targets
+
+
+def tool_names(catalog: Catalog) -> Collection[str]:
+    """What a pack may name as something to call: capabilities by id and alias, skills as `skill:ID`."""
+    return dict.fromkeys([*catalog.by_name, *(NESTED + id for id in catalog.skills)])
+
+
+def skill_tools(
+    catalog: Catalog, pack: Pack, callable_here: Mapping[str, Capability]
+) -> dict[str, Capability]:
+    """By `skill:ID` the contract of each skill that the pack names, if all that it reaches can be called here, which
+    has these capabilities by name."""
+    found = {}
+    for name in _named(pack):
+        skill = catalog.skills.get(name.removeprefix(NESTED))
+        contract = contract_of(skill, catalog.skills, callable_here) if skill else None
+        if contract is not None:
+            found[name] = contract
+    return found
+
+
+def find_tool(catalog: Catalog, name: str) -> Capability | None:
+    """A capability by id or alias, or the contract of a `skill:ID`."""
+    skill = catalog.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
+    return contract_of(skill, catalog.skills, catalog.by_name) if skill else catalog.capability(name)
+
+
+def called_by(payload: Mapping[str, Any]) -> str:
+    """What a step called, by its closing event and as a pack names it; empty where it called nothing."""
+    uses = payload.get("uses")
+    nested = uses if isinstance(uses, str) and uses.startswith(NESTED) else ""
+    return payload.get("capability") or nested
+
+
+def _named(pack: Pack) -> Iterator[str]:
+    named = [id for allowed in pack.policy.permissions.values() for id in allowed]
+    named += [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
+    return (id for id in dict.fromkeys(named) if id.startswith(NESTED))
+
+
+def contract_of(
+    skill: Skill, skills: Mapping[str, Skill], callable_here: Mapping[str, Capability]
+) -> Capability | None:
+    """A skill as a capability that reaches others; None where one of them cannot be called here."""
+    reached: dict[str, Capability] = {}
+    waiting, seen = list_targets(skill), {NESTED + skill.id}
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name.startswith(NESTED):
+            nested = skills.get(name.removeprefix(NESTED))
+            if nested is None:
+                return None
+            waiting += list_targets(nested)
+        else:
+            capability = callable_here.get(name)
+            if capability is None:
+                return None
+            reached[capability.id] = capability
+            waiting += capability.asks
+    if not reached:
+        return None
+    return Capability(
+        NESTED + skill.id,
+        skill.version,
+        skill.description,
+        skill.inputs,
+        skill.outputs,
+        properties=_effects_of(reached),
+        name=skill.name,
+        file=skill.file,
+        reaches=tuple(reached[id] for id in sorted(reached)),
+    )
+
+
+def _effects_of(reached: Mapping[str, Capability]) -> dict[str, Any]:
+    """The properties of a capability that has the effects of all these; an unknown one counts as an effect."""
+    effects = {capability.effect for capability in reached.values()}
+    return {"side_effects": not effects <= {"none"}, "idempotent": effects <= {"none", "idempotent"}}
