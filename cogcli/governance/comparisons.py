@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import compact
 from cogcli.core.json_pointer import pointer_of
+from cogcli.core.jsonvalue import MAX_INTEGER
 from cogcli.governance.evaluation import MAX_OPERATIONS, Broken, Evaluation, Path
 from cogcli.governance.jsonlogic import compile_rule
 from cogcli.governance.policy import CompiledPolicyRule
@@ -181,8 +182,9 @@ def _solved(
     ):
         return None
     bound = value + (threshold - here) / (one - here)
-    exact = int(bound) if bound.is_integer() else bound
-    return (operator if one > here else MIRRORED.get(operator, operator)), exact
+    if not math.isfinite(bound):
+        return None
+    return (operator if one > here else MIRRORED.get(operator, operator)), _whole(bound)
 
 
 def _flips(found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide) -> Iterator[Flip]:
@@ -238,8 +240,11 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
+def _whole(value: Any) -> Any:
+    """An integer in place of an equal number with a point, as far as JSON tells integers apart."""
+    return int(value) if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER else value
+
+
 def _value_text(value: Any) -> str:
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    text = compact(value).decode()
+    text = compact(_whole(value)).decode()
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -12,15 +12,20 @@ from cogcli.specs.pack import Guardrail
 
 
 def matching(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
-    """The guardrails that a text meets, in their order; a pattern that cannot be run is met by every text."""
+    """The guardrails that a text meets, in their order; a pattern is met unless it was run and found nothing."""
     folded = text.casefold()
     return [each for each in guardrails if _meets(each, text, folded)]
 
 
 def _meets(guardrail: Guardrail, text: str, folded: str) -> bool:
-    if guardrail.pattern and (refusal(guardrail.pattern) or has_match(guardrail.pattern, text)):
-        return True
-    return any(has_phrase(folded, phrase) for phrase in guardrail.phrases)
+    return _may_match(guardrail.pattern, text) or any(
+        has_phrase(folded, phrase) for phrase in guardrail.phrases
+    )
+
+
+def _may_match(pattern: str, text: str) -> bool:
+    """Whether a pattern matches, or cannot be run in this text: too long a text must not be a way around it."""
+    return bool(pattern) and (bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text))
 
 
 def has_match(pattern: str, text: str) -> bool:

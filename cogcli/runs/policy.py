@@ -16,17 +16,14 @@ from cogcli.governance.verdict import is_above
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import BUCKETS, Pack, PackIntent
+from cogcli.specs.pack import BUCKETS, PHASES, Pack, PackIntent
 from cogcli.specs.service import Service
 from cogcli.specs.skill import NESTED
 from cogcli.specs.skill_tools import skill_tools
 
 ENFORCED: Final = ("tool_calls.per_workflow",)
 """The budgets of a run that has no turns."""
-UNSET: Final = (
-    "cost_microusd",
-    *(f"stage_latency_ms.{phase}" for phase in ("compile", "plan", "verify", "execute", "consolidate")),
-)
+UNSET: Final = ("cost_microusd", *(f"stage_latency_ms.{phase}" for phase in PHASES))
 """The budgets that have no default, beside those of buckets."""
 
 

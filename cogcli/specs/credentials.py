@@ -20,17 +20,19 @@ from cogcli.core.refs import parse, parse_loop
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))
-_LAST_WORD: Final = re.compile(r"[A-Za-z]+$")
+# Each of these takes linear time in any text: what a repetition takes it takes once, from its first character on.
+_LAST_WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]+$")
 # Texts, and compiled when first asked: a run whose specs are known imports this and needs none of them.
 _ARGUMENT: Final = r"(?s:(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*))"
 _KEYS: Final = ("key", "sig", "signature")
 """Names of credentials in queries only."""
-_QUERY: Final = r"[?&]([^=&#]+)=([^&#]+)"
-_USER: Final = r"(?i:[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@)"
+_QUERY: Final = r"[?&]([^?=&#]+)=([^&#]+)"
+_USER: Final = r"(?i:(?<![a-z0-9+.-])[a-z0-9+.-]+://[^/?#\s:]*:[^/?#\s@]*@)"
 _SCHEME: Final = r"(?i:\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*)"
 _SCHEME_WITHIN: Final = r"(?i:\b(?:Bearer|Basic)\s+(?!\$)\S{8,})"
-_LONG_WORD: Final = r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}"
-"""A word of a token: long, with digits, and not within `${NAME}`."""
+_BETWEEN_WORDS: Final = r"[\s\"',;=]+"
+_LONG_WORD: Final = r"(?<![{\w])[A-Za-z0-9+/._~-]{20,}"
+"""A word of a token: long, and not within `${NAME}`."""
 
 IsLiteral = Callable[[str], bool]
 """Whether a text is a literal, not a reference."""
@@ -52,8 +54,14 @@ def header_holds_credential(name: str, value: str) -> bool:
     """Whether a header's value holds a credential: by the header's name, after a scheme, or beside a variable."""
     alone = has_no_placeholder(value)
     if names_secret(name):
-        return is_written_out(value, has_no_placeholder) or (not alone and bool(re.search(_LONG_WORD, value)))
+        return is_written_out(value, has_no_placeholder) or (not alone and _holds_token(value))
     return alone and bool(re.fullmatch(_SCHEME, value))
+
+
+def _holds_token(text: str) -> bool:
+    """Whether a text holds a long word with digits."""
+    found = ((piece, re.search(_LONG_WORD, piece)) for piece in re.split(_BETWEEN_WORDS, text))
+    return any(word and re.search("[0-9]", piece[word.start() :]) for piece, word in found)
 
 
 def find_written_out(

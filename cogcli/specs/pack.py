@@ -17,6 +17,8 @@ METRIC_NAMES: Final = (
 )  # fmt: skip
 VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
 """What a rule may say of a call, the strictest first."""
+PHASES: Final = ("compile", "plan", "verify", "execute", "consolidate")
+"""The phases of a turn, each of which may have a time limit."""
 BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")
 """The token buckets of a compiled context, in the order in which they are served."""
 TRUST: Final = ("untrusted", "verified", "authoritative")
@@ -288,13 +290,10 @@ def pack_from(raw: dict[str, Any], file: str = "") -> Pack:
 
 def _policy_from(raw: dict[str, Any]) -> PolicyLayer:
     guardrails = raw.get("guardrails") or {}
-    permissions: dict[str, tuple[str, ...]] = {}
-    for entry in raw.get("permissions") or ():
-        permissions[entry["role"]] = (*permissions.get(entry["role"], ()), *entry["allow"])
     return value_from(
         PolicyLayer,
         raw,
-        permissions=permissions,
+        permissions={entry["role"]: tuple(entry["allow"]) for entry in raw.get("permissions") or ()},
         must_refuse=_guardrails_from(guardrails.get("must_refuse")),
         must_escalate=_guardrails_from(guardrails.get("must_escalate")),
         gates={

@@ -15,6 +15,7 @@ from cogcli.specs.pack import (
     DATA_CLASSES,
     METRIC_NAMES,
     MODES,
+    PHASES,
     PROPOSAL_CLASSES,
     TIERS,
     TRUST,
@@ -46,7 +47,7 @@ BUDGET: Final = record(
         "tool_calls": record({"per_turn": _COUNT, "per_workflow": _COUNT}),
         "wall_clock_ms": _COUNT,
         "heartbeat_ms": _COUNT,
-        "stage_latency_ms": MapOf(_COUNT),
+        "stage_latency_ms": record(dict.fromkeys(PHASES, _COUNT)),
         "replans": _COUNT,
         "retries": _COUNT,
         "turns": _COUNT,
@@ -251,41 +252,53 @@ PACK: Final = record(
 )
 
 
-_NAMED: Final = (
-    ("policy_layer", "rules", "rule_id"),
-    ("decision_layer", "objectives", "id"),
-    ("decision_layer", "intents", "id"),
-    ("decision_layer", "decisions", "key"),
-    ("decision_layer", "task_templates", "id"),
+_GUARDRAILS: Final = tuple(("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate"))
+_NAMED: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
+    (("policy_layer", "permissions"), "role"),
+    *((path, "id") for path in _GUARDRAILS),
+    (("policy_layer", "rules"), "rule_id"),
+    (("business_context", "blocks"), "id"),
+    (("decision_layer", "objectives"), "id"),
+    (("decision_layer", "intents"), "id"),
+    (("decision_layer", "decisions"), "key"),
+    (("decision_layer", "task_templates"), "id"),
 )
-"""Lists whose entries have unique names, as (section, list, key of the name)."""
+"""Lists whose entries have unique names, as (path of the list, key of the name)."""
 
 
 def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a pack by itself that its shape cannot express: patterns without a bound of time,
-    names that are given twice, and the steps of templates."""
+    guardrails that look for nothing, names that are given twice, and the steps of templates."""
     for index, template in enumerate(_entries(raw, "decision_layer", "task_templates")):
         check_steps(template, report, "decision_layer", "task_templates", index)
     for path, pattern in _patterns(raw):
         if isinstance(pattern, str) and (why := refusal(pattern)):
             report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
-    for section, name, key in _NAMED:
-        seen = set()
-        for index, entry in enumerate(_entries(raw, section, name)):
-            id = entry.get(key)
-            if id in seen:
-                report.error(
-                    "pack.duplicate", (section, name, index, key), f"`{id}` is given twice in `{name}`"
+    for kind in _GUARDRAILS:
+        for index, guardrail in enumerate(_entries(raw, *kind)):
+            if not guardrail.get("pattern") and not guardrail.get("phrases"):
+                about = report.part(f"guardrail `{guardrail.get('id')}`", *kind, index)
+                about.error(
+                    "key.missing", (), "neither `pattern` nor `phrases`", hint="no text would meet it"
                 )
-            seen.add(id)
+    for names, key in _NAMED:
+        _check_names(_entries(raw, *names), key, report, names)
+
+
+def _check_names(
+    entries: list[dict[str, Any]], key: str, report: ProblemReport, path: tuple[str, ...]
+) -> None:
+    names = [entry.get(key) for entry in entries]
+    for index, name in enumerate(names):
+        if isinstance(name, str) and name in names[:index]:
+            report.error("pack.duplicate", (*path, index, key), f"`{name}` is given twice in `{path[-1]}`")
 
 
 def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Every pattern of a pack with its path."""
-    guardrails = object_of(object_of(raw.get("policy_layer")).get("guardrails"))
-    for kind in ("must_refuse", "must_escalate"):
-        for index, entry in enumerate(list_of(guardrails.get(kind))):
-            yield ("policy_layer", "guardrails", kind, index, "pattern"), object_of(entry).get("pattern")
+    for kind in _GUARDRAILS:
+        for index, entry in enumerate(_entries(raw, *kind)):
+            yield (*kind, index, "pattern"), entry.get("pattern")
     for index, intent in enumerate(_entries(raw, "decision_layer", "intents")):
         path = ("decision_layer", "intents", index)
         for number, pattern in enumerate(list_of(intent.get("patterns"))):
@@ -294,5 +307,8 @@ def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]
             yield (*path, "slots", name, "pattern"), object_of(slot).get("pattern")
 
 
-def _entries(raw: dict[str, Any], section: str, name: str) -> list[dict[str, Any]]:
-    return [object_of(entry) for entry in list_of(object_of(raw.get(section)).get(name))]
+def _entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
+    """The entries of a list below sections that may be anything; what is no object is an empty one."""
+    for name in path[:-1]:
+        raw = object_of(raw.get(name))
+    return [object_of(entry) for entry in list_of(raw.get(path[-1]))]

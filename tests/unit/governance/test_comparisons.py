@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cogcli.core.canonical import compact
 from cogcli.governance.comparisons import Comparison, comparisons_of, explain_verdict, path_of
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy import GovernedCall, Policy
@@ -317,3 +319,21 @@ def test_the_first_number_that_flips_flips_and_none_before_it_does(
     assert bool(flips) == bool(others)
     if flips:
         assert min(flip.distance for flip in flips) == min(abs(number - amount) for number in others)
+
+
+@pytest.mark.parametrize("number", [1e300, -1e300, 1.7e308, 2.0**53, 5e-324, -0.0])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {">": [AMOUNT, 200]},
+        {">": [{"*": [AMOUNT, 1e-300]}, 200]},
+        {">": [{"*": [AMOUNT, 1e-300]}, 1e300]},
+        {"<": [{"+": [AMOUNT, 1e300]}, 1e308]},
+        {"==": [AMOUNT, 1e300]},
+    ],
+)
+def test_numbers_of_any_size_are_told(condition: Any, number: float) -> None:
+    explained = _explained([_rule(condition)], args={"amount": number})
+    for found in (*explained.decided, *explained.flips):
+        assert found.text
+        assert json.loads(compact(found._asdict())) == found._asdict()

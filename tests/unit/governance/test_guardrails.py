@@ -32,6 +32,13 @@ def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
     assert matching([Guardrail("broken", pattern="(")], "anything")
 
 
+def test_a_text_too_long_for_a_pattern_meets_it() -> None:
+    long = "a " * 1_500_000
+    assert matching([CARD], long)
+    assert not matching([CARD], "a " * 1_000)
+    assert not has_match("[0-9]{13,19}", long + "4111111111111111")
+
+
 def test_a_pattern_that_cannot_be_run_finds_nothing() -> None:
     assert [has_match(pattern, "anything") for pattern in ("(?=a)", "(", "any", "^thing")] == [
         False,

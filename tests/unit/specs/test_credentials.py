@@ -6,7 +6,15 @@ import pytest
 
 from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
+from cogcli.specs.credentials import (
+    address_holds_credential,
+    find_in_capability,
+    find_in_skill,
+    header_holds_credential,
+    keeps_secret,
+    mask_places,
+    text_holds_credential,
+)
 from cogcli.specs.shapes import check_file
 from cogcli.yaml.reader import parse
 
@@ -138,3 +146,26 @@ def test_references_and_plain_keys_stay(step: str) -> None:
     assert told("skill", text) == []
     raw = parse(text.encode(), file="x.yaml").value
     assert mask_places(raw, find_in_skill(raw)) is raw
+
+
+@pytest.mark.parametrize("unit", ["x", "-", ".", ":", "://", "?", "${", "a:", "&a", "x1"])
+def test_a_long_text_is_searched_in_linear_time(unit: str) -> None:
+    text = unit * (100_000 // len(unit))  # a square of it would be minutes
+    assert not text_holds_credential(text)
+    assert not address_holds_credential(text)
+    assert not keeps_secret(text + "1")
+    assert header_holds_credential("X-Api-Key", "${KEY} " + text) is (unit == "x1")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("see https://ann:pw@example.org/x", True),
+        ("see https://ann:p:w@example.org/x", True),
+        ("see https://example.org:80/a@b", False),
+        ("see https://a@b:c", False),
+        ("1http://ann:pw@example.org", True),
+    ],
+)
+def test_an_address_with_a_password_within_a_text(url: str, expected: bool) -> None:
+    assert text_holds_credential(url) is expected
