@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
 from cogcli.bindings.request import compile_template
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.redact import BY_NAME
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
+from cogcli.specs.pack_skills import reply_template
 from cogcli.specs.template import TemplateFault
 from cogcli.state.execution import ExecutionState
-
-_REFERENCE: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
 def is_met(success: Any, state: ExecutionState) -> bool:
@@ -24,8 +22,7 @@ def is_met(success: Any, state: ExecutionState) -> bool:
 def render(reply: str, state: ExecutionState) -> str:
     """The text of a template over inputs and outputs; empty where a value is missing."""
     try:
-        # The templates of requests know one namespace, `input`: ours lie below it.
-        return str(compile_template(_REFERENCE.sub(r"${input.\1.", reply))(_rule_data(state)))
+        return str(compile_template(reply_template(reply))(_rule_data(state)))
     except (RuntimeErrorBase, TemplateFault):
         return ""
 

@@ -14,7 +14,6 @@ from cogcli.specs.pack import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill import NESTED
 
-MAX_RULE_DEPTH: Final = 24
 _RULES: Final = ("policy_layer", "rules")
 _DECISIONS: Final = "decision_layer"
 
@@ -62,6 +61,9 @@ def _references(
         for place, id in enumerate(each.templates):
             yield (*path, "templates", place), "template", id, decisions.task_templates
     slots = {slot for intent in decisions.intents.values() for slot in intent.slots}
+    for id, tool in pack.tooling.capabilities.items():
+        for name in tool.facts:
+            yield ("tooling_layer", "capabilities", id, "facts", name), "slot", name.partition(".")[0], slots
     for number, decision in enumerate(decisions.decisions.values()):
         for place, name in enumerate(decision.required_evidence):
             path = (_DECISIONS, "decisions", number, "required_evidence", place)
@@ -91,13 +93,11 @@ def _kind_of(id: str) -> str:
 
 
 def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report conditions that are no rules, obligations that nobody knows, rules that never apply or contradict."""
+    """Report obligations that nobody knows, rules that never apply or contradict."""
     seen: dict[bytes, PolicyRule] = {}
     for number, rule in enumerate(pack.policy.rules):
         path: Path = (*_RULES, number)
         about = report.part(f"rule `{rule.rule_id}`", *path)
-        for fault in compile_rule(rule.condition, depth=MAX_RULE_DEPTH).faults:
-            about.error("policy.rule", ("if", *fault.path), fault.message)
         for place, each in enumerate(rule.obligations):
             if each not in OBLIGATIONS and not each.startswith(MASK):
                 hint = suggestion(each, OBLIGATIONS)

@@ -25,6 +25,7 @@ LANE: Final = "lane:"
 MOST_LANES: Final = 4
 _INPUT: Final = re.compile(r"(?<![\w.])inputs\.([A-Za-z_]\w*)")
 _OUTPUT: Final = re.compile(r"(?<![\w.])outputs\.([A-Za-z_]\w*)")
+_OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
 def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Catalog:
@@ -86,6 +87,11 @@ def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict
     for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
         _depend(step, before["id"])
     return _skill(template_skill_id(pack, template.id), pack.version, steps)
+
+
+def reply_template(reply: str) -> str:
+    """The reply of a template as one of requests, which know one namespace: inputs and outputs lie below `input`."""
+    return _OF_REPLY.sub(r"${input.\1.", reply)
 
 
 def is_lane(step: Mapping[str, Any]) -> bool:

@@ -345,7 +345,7 @@ def test_what_of_a_policy_can_never_decide(desk: Project) -> None:
     _change_pack(
         desk, '      if: {">": [{var: args.amount}, 200]}', '      if: {">": [{var: order.age_days}, 40]}'
     )
-    _change_pack(desk, "blocks:\n", "blocks:\n    - {id: returns, text: Twice.}\n")
+    _change_pack(desk, "blocks:\n", "blocks:\n    - {id: more, text: More.}\n")
     warned = desk.run("policy", "check", PACK, "--json").assert_ok().json["problems"]
     assert [(problem["code"], problem["severity"], problem["line"]) for problem in warned] == [
         ("policy.unreachable", "W", 46)

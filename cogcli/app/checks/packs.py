@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cogcli.core.problems import Problem
 from cogcli.governance.pack_check import check_references, check_rules
+from cogcli.governance.read_check import check_reads
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
@@ -24,6 +25,7 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             names = tool_names(catalog)
             check_references(pack, report, names)
             check_rules(pack, report, names)
+            check_reads(pack, report)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found
 

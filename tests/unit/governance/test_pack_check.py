@@ -10,6 +10,7 @@ import pytest
 from fakes.support_desk import CAPABILITIES, pack, raw_pack
 
 from cogcli.governance.pack_check import RuleTest, check_references, check_rules, run_tests
+from cogcli.governance.read_check import check_reads
 from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
 
@@ -23,6 +24,7 @@ def _report(change: Callable[[dict[str, Any]], None]) -> ProblemReport:
     changed = _changed(change)
     check_references(changed, report, CAPABILITIES)
     check_rules(changed, report, CAPABILITIES)
+    check_reads(changed, report)
     return report
 
 
@@ -258,3 +260,94 @@ def test_a_tool_of_a_pack_is_no_problem() -> None:
     check_references(changed, report, {**CAPABILITIES, "skill:text.brief": None})
     check_rules(changed, report, {**CAPABILITIES, "skill:text.brief": None})
     assert report.problems == []
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("arg.amount", "did you mean `args`?"),
+        ("ordr.age_days", "did you mean `order`?"),
+        ("user.user_id", "it has consent, id, role"),
+        ("run.safety_mod", "did you mean `safety_mode`?"),
+        ("state.plann.steps", "did you mean `plan`?"),
+        ("\u0430rgs.amount", "did you mean `args`?"),
+        ("args..amount", ""),
+        (".args", ""),
+        ("__proto__.x", "it has agent, args, "),
+    ],
+)
+@pytest.mark.parametrize("written", ["path", [0, "path"], "missing"])
+def test_a_rule_that_reads_what_is_never_there(path: str, hint: str, written: Any) -> None:
+    read = {"missing": [path]} if written == "missing" else {"var": [path, 0] if written != "path" else path}
+    (problem,) = _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [read]})).problems
+    assert (problem.code, problem.path) == ("pack.reference", f"{RULES}/1/if")
+    assert problem.message == f"rule `refund_limit`: reads `{path}`, which is never there"
+    assert hint in problem.hint
+
+
+@pytest.mark.parametrize(
+    "path", ["", "args", "args.x.y", "order.seen", "user", "user.consent.0", "request.params.x", "vars.x"]
+)
+def test_a_rule_may_read_what_a_run_may_have(path: str) -> None:
+    assert _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"var": path}]})).problems == []
+
+
+def test_rules_of_a_pack_without_intents_are_for_those_of_another_one() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        raw.update(decision_layer={}, evaluation_layer={}, tooling_layer={})
+        raw["policy_layer"]["rules"] = raw["policy_layer"]["rules"][:1]
+        raw["policy_layer"]["rules"][0]["applies_to"] = {}
+
+    assert _report(change).problems == []
+
+
+@pytest.mark.parametrize("condition", ["x", 1, [], [True], None])
+def test_a_condition_is_an_operator_or_a_boolean(condition: Any) -> None:
+    assert _problems(lambda raw: _set(raw, "policy_layer/rules/1/if", condition)) == [
+        ("policy.rule", f"{RULES}/1/if")
+    ]
+
+
+TEMPLATE = "decision_layer/task_templates/0"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("success", {"log": "x"}, "policy.rule"),
+        ("success", "done", "policy.rule"),
+        ("success", {"==": [{"var": "output.receipt"}, 1]}, "pack.reference"),
+        ("success", {"==": [{"var": "args.amount"}, 1]}, "pack.reference"),
+        ("reply", "to ${inputs.order_id", "request.template"),
+        ("reply", "to ${secrets.KEY}", "request.template"),
+        ("reply", "to ${}", "request.template"),
+        ("reply", "to ${vars.age}", "request.template"),
+        ("reply", "to ${inputs.order}", "pack.reference"),
+        ("reply", "to ${input.order_id}", "pack.reference"),
+        ("reply", "to ${outputs.recipt.id}", "pack.reference"),
+    ],
+)
+def test_the_goal_and_the_reply_of_a_template_read_what_it_has(key: str, value: Any, code: str) -> None:
+    (problem, *_) = _problems(lambda raw: _set(raw, f"{TEMPLATE}/{key}", value))
+    assert problem[0] == code
+    assert problem[1].startswith(f"/{TEMPLATE}/{key}")
+
+
+@pytest.mark.parametrize("reply", ["", "done", "$${x}", "${inputs.order_id} ${outputs.receipt.id:-none}"])
+def test_a_reply_of_what_a_template_has(reply: str) -> None:
+    assert _problems(lambda raw: _set(raw, f"{TEMPLATE}/reply", reply)) == []
+
+
+def test_a_step_that_does_not_say_what_it_writes_may_write_any_output() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        template = raw["decision_layer"]["task_templates"][0]
+        del template["steps"][0]["output"]
+        template["reply"] = "${outputs.anything}"
+
+    assert _problems(change) == []
+
+
+def test_a_fact_is_of_a_slot() -> None:
+    path = "tooling_layer/capabilities/orders.lookup/facts"
+    found = _problems(lambda raw: _set(raw, path, {"ordr.age_days": "output.age_days"}))
+    assert found == [("pack.reference", "/tooling_layer/capabilities/orders.lookup/facts/ordr.age_days")]
