@@ -107,3 +107,12 @@ def desk(project: Project) -> Project:
 def demo(project: Project) -> Project:
     """A project with two small skills."""
     return project.demo()
+
+
+@pytest.fixture
+def tiny_model() -> Iterator[Any]:
+    """A tiny real model behind a server on loopback (`support.tinymodel`)."""
+    from support.tinymodel import TinyModel
+
+    with TinyModel(seed=1) as server:
+        yield server

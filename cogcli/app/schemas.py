@@ -16,7 +16,10 @@ OWN: Final = ("config", "result")
 NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "choice": "string"}
+_TYPES = {
+    "integer": "integer", "number": "number", "boolean": "boolean",
+    **dict.fromkeys(("choice", "text", "url", "auth_ref"), "string"),
+}  # fmt: skip
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -85,8 +85,11 @@ _LONGEST_ID: Final = 128
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> ProviderModel:
-    """The model of a provider. Nothing is asked yet."""
-    return ProviderModel(APIS[settings.adapter], settings, context)
+    """The model of a provider. Nothing is asked yet, but its key has to be there. Raises ServiceResolutionError
+    `env.missing`, `env.extra`."""
+    model = ProviderModel(APIS[settings.adapter], settings, context)
+    model.key()
+    return model
 
 
 def _names(error: ModelError, member: str) -> bool:
@@ -218,13 +221,14 @@ class ProviderModel:
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "User-Agent": f"cogcli/{__version__}",
-            **self._api.headers(self._key()),
+            **self._api.headers(self.key()),
         }
         url, sent = self._base + self._api.path, orjson.dumps(body)
         return HttpRequest("POST", url, tuple(headers.items()), sent, "private", MAX_REPLY)
 
-    def _key(self) -> str:
-        """The key, empty for none. Without a reference it goes to the provider's own address alone."""
+    def key(self) -> str:
+        """The key, empty for none. Without a reference it goes to the provider's own address alone. Raises
+        ServiceResolutionError."""
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
         return self._context.secrets.resolve(ref).strip() if ref else ""
 

@@ -42,6 +42,15 @@ KEY_LINES: dict[str, str] = {
     "durability": 'durability = "none"',
     "use_env_proxy": "use_env_proxy = false",
     "progress": 'progress = "json"',
+    "agent.profile": 'agent.profile = "auto"',
+    "agent.synthesis_threshold": "agent.synthesis_threshold = 1",
+    "agent.synthesis_grace_s": "agent.synthesis_grace_s = 1",
+    "model.adapter": 'model.adapter = "openai"',
+    "model.name": 'model.name = "canary"',
+    "model.base_url": 'model.base_url = "{url}"',
+    "model.auth_ref": 'model.auth_ref = "A_CANARY"',
+    "model.timeout_s": "model.timeout_s = 5",
+    "model.context_tokens": "model.context_tokens = 8000",
     "packs": 'packs = {pins = {canary = "1.0.0"}, env = {prod = {canary = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml` with the most that a project may say: a new key needs a line of its own."""
@@ -180,7 +189,7 @@ class Trap:
         """What a project holds besides services, each time so that it leads to them."""
         write = self.project.write
         lines = "\n".join(KEY_LINES.values()).replace("{outside}", str(self.root / "elsewhere/outside"))
-        write("cogcli.toml", f"{lines}\n")
+        write("cogcli.toml", f"{lines}\n".replace("{url}", self.server.url))
         write("reg/cogcli.toml", 'registry = ["inner"]\n')
         write(
             "bindings/local/text.content.normalize/mine.yaml",

@@ -23,7 +23,7 @@ from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
 from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
-    from cogcli.core.http import Http
+    from cogcli.core.http import Http, HttpRequest
 
 CODES: Final = (
     "env.missing", "env.extra", "service.module", "service.program", "service.server", "service.untrusted",
@@ -109,12 +109,17 @@ def _reachability(
     for service in remote:
         if not service.trusted:
             yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
-    from cogcli.core.http import Http
+    from cogcli.core.http import Http, HttpRequest
 
     http = Http(proxies=proxies)
+
+    def ask(service: Service) -> DoctorCheck:
+        request = HttpRequest("HEAD", _url(service), network=network_of(service))
+        return _answers(http, request, service, _proxy(proxies, service))
+
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            yield from pool.map(lambda service: _answers(http, service, _proxy(proxies, service)), targets)
+            yield from pool.map(ask, targets)
     finally:
         http.close()
 
@@ -131,14 +136,10 @@ def _proxy(proxies: Mapping[str, str], service: Service) -> str:
     return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
 
 
-def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:
+def _answers(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:
     """Whether a server answers at all; which status it gives does not matter."""
-    from cogcli.core.http import HttpRequest
-
-    url = _url(service)
-    address = f"{url} through {proxy}" if proxy else url
+    address = f"{request.url} through {proxy}" if proxy else request.url
     try:
-        request = HttpRequest("HEAD", url, network=network_of(service))
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"

@@ -17,6 +17,9 @@ from cogcli.app.settings.user_dirs import (
 from cogcli.core import system_text
 from cogcli.core.errors import CogcliError, UsageError
 
+WHOLE_TABLE = "model"
+"""The table that one file gives as a whole: no address of one file meets the key of another."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,15 +92,25 @@ class Settings:
         given = self.flags.get(name)
         if given is not None:
             return given, f"--{name.replace('_', '-')}"
-        if (found := self._from_environment(name, key)) is not None:
+        if (table := name.partition(".")[0]) == WHOLE_TABLE:
+            file = self.file_with(table)
+            found_in = [file] if file is not None and name in file.values else []
+        elif (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
-        found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
+        else:
+            found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
         if name == "trust_level":
             # The lower level of project and user counts: a project may only ask for less trust.
             found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
         for file in found_in:
             return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
+
+    def file_with(self, table: str) -> ConfigFile | None:
+        """The first file that counts and holds a key of a table."""
+        dotted = f"{table}."
+        holding = [file for file in self.files if any(name.startswith(dotted) for name in file.values)]
+        return next((file for file in holding if self._counts(file, dotted)), None)
 
     def _counts(self, file: ConfigFile, name: str) -> bool:
         """Whether a file may say this: a project says what an agent does only once it is trusted."""

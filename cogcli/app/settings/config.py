@@ -18,6 +18,7 @@ PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 _LIMIT = 256 * 1024
 _LONGEST = 60
+_LONGEST_TEXT = 500
 _LONG_NUMBER = r"[0-9_]{1000}"
 
 
@@ -52,6 +53,9 @@ class ConfigKey:
         return {
             "boolean": "true or false",
             "paths": "a list of directories",
+            "text": "a text of one line",
+            "url": "an http or https URL without user info",
+            "auth_ref": "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
             "pins": 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."',
         }[self.kind]
 
@@ -70,6 +74,14 @@ KEYS: dict[str, ConfigKey] = {
     "agent.profile": ConfigKey("choice", "review", choices=("review", "auto")),
     "agent.synthesis_threshold": ConfigKey("integer", 3, least=1, most=1000),
     "agent.synthesis_grace_s": ConfigKey("integer", 5, most=600),
+    "model.adapter": ConfigKey(
+        "choice", "template", choices=("template", "scripted", "openai", "anthropic", "replay")
+    ),
+    "model.name": ConfigKey("text", ""),
+    "model.base_url": ConfigKey("url", ""),
+    "model.auth_ref": ConfigKey("auth_ref", ""),
+    "model.timeout_s": ConfigKey("number", 60.0, most=3600),
+    "model.context_tokens": ConfigKey("integer", None, least=256, most=100_000_000),
     PINS: ConfigKey("pins", {}),
 }
 """By name; one with a dot stands in a table. A project's tables count only once it is trusted."""
@@ -138,7 +150,9 @@ class ConfigFile:
             hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
             self._problem(f"unknown key `{name}`", line, 1, hint=hint)
         elif (accepted := convert(key, value)) is None:
-            self._problem(f"`{name}`: found {_preview(value)}, expected {key.expected}", line, 1)
+            # What stands in the place of a reference may be the secret itself.
+            found = "another text" if key.kind in ("auth_ref", "url") else _preview(value)
+            self._problem(f"`{name}`: found {found}, expected {key.expected}", line, 1)
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
             hint = f"use --trust-level {value}"
             self._problem(f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint)
@@ -164,6 +178,8 @@ def convert(key: ConfigKey, value: Any) -> Any:
         return value if isinstance(value, str) and value in key.choices else None
     if key.kind == "pins":
         return value if _are_pins(value) else None
+    if key.kind in ("text", "url", "auth_ref"):
+        return value if isinstance(value, str) and _is_text(key.kind, value) else None
     if key.kind == "paths":
         fits = isinstance(value, list) and all(
             isinstance(path, str) and path and "\0" not in path for path in value
@@ -172,6 +188,16 @@ def convert(key: ConfigKey, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if key.kind == "integer" else (int, float)):
         return None
     return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
+
+
+def _is_text(kind: str, value: str) -> bool:
+    """Whether a text is of one line and, for an address or the place of a secret, of the form that services take."""
+    if kind == "text":
+        return bool(value) and value.isprintable() and len(value) <= _LONGEST_TEXT
+    from cogcli.specs.service_shape import CREDENTIALS, URL
+
+    pattern = (URL if kind == "url" else CREDENTIALS).pattern
+    return pattern is not None and pattern.fullmatch(value) is not None
 
 
 def _are_pins(value: Any) -> bool:

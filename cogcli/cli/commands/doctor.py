@@ -32,7 +32,9 @@ def doctor(
     *,
     net: Annotated[
         bool,
-        switch("--net", help="also ask the servers of services whether they answer; no secret is sent"),
+        switch(
+            "--net", help="ask the servers of services, without secrets, and the language model, with its key"
+        ),
     ] = False,
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
     report: Reports,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.app.settings import Settings, variable
+from cogcli.app.language_model import chosen_model
+from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.config import KEYS, ConfigFile
 from cogcli.cli import main
 from cogcli.cli.app import COMMANDS
@@ -100,7 +101,7 @@ def test_so_do_the_variables_that_are_read(
         assert answered(command, capsys)[0] in (0, 1, 2), command
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", [key for key in KEYS if not key.startswith(f"{WHOLE_TABLE}.")])
 @pytest.mark.parametrize("text", [BAD, DIGITS, f"-{DIGITS}", "²", "１", "1e999999", "nan"])
 def test_every_setting_in_the_environment_is_judged(key: str, text: str) -> None:
     settings = Settings({}, {variable(key): text, "HOME": "/nowhere"})
@@ -108,6 +109,14 @@ def test_every_setting_in_the_environment_is_judged(key: str, text: str) -> None
         return
     with pytest.raises(UsageError) as caught:
         settings.value(key)
+    assert len(caught.value.message) < 300
+    caught.value.message.encode()
+
+
+@pytest.mark.parametrize("text", [BAD, DIGITS, f"openai{DIGITS}:x", "²", "１", "nan"])
+def test_a_model_in_the_environment_is_judged(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        chosen_model(Settings({}, {"COGCLI_MODEL": text, "HOME": "/nowhere"}))
     assert len(caught.value.message) < 300
     caught.value.message.encode()
 
