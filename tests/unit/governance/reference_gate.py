@@ -171,7 +171,7 @@ def missing_names(operator: str, values: list, scope: Scope) -> list:
     """`missing`: the names not there. `missing_some`: the same, or none if enough names are there."""
     names = values[0] if len(values) == 1 and isinstance(values[0], list) else values
     if operator == "missing_some":
-        names = expect(values[1], is_number(values[0]) and isinstance(values[1], list))
+        names = expect(values[1], is_whole(values[0]) and isinstance(values[1], list))
     paths = [path_of(expect(name, path_of(name) is not None)) for name in names]
     absent = [name for name, path in zip(names, paths) if look_up(path, scope) is NOT_THERE]
     return [] if operator == "missing_some" and len(names) - len(absent) >= values[0] else absent
