@@ -3,16 +3,16 @@ and stretched ones. Each call is decided the same, for the same reason (docs/ref
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import pytest
 from fakes.runner import ScriptedRunner, gives, member
 from fakes.runs import RUN_ID, request
 from fakes.sink import MemorySink
 from fakes.specs import skill, step
 from reference_gate import approval_mode, decide_run, may_answer
-from test_reference_gate import CAPABILITIES, Draw
+from test_reference_gate import CAPABILITIES, LONG, Draw
 
 from cogcli.core.errors import PolicyApprovalError, TransportError
 from cogcli.core.system import FakeClock, FakeIds
@@ -29,7 +29,9 @@ from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import pack_from
 
-SEQUENCES = 1_000_000 if os.environ.get("COGCLI_LONG_TESTS") else 1_600
+SEQUENCES = 10_000 if LONG else 1_600
+"""The runs of one part, with four calls on average."""
+RUN_PARTS = range(25 if LONG else 1)
 PER_PACK = 20
 START = 1_700_000_000
 TODAY = "2023-11-14T22:13:20.000000Z"
@@ -381,8 +383,10 @@ def _seen(seed: int) -> set[tuple[str, str]]:
     return seen
 
 
-def test_a_run_in_memory_is_decided_as_the_reference_says() -> None:
-    seen = {each for seed in range(SEQUENCES // PER_PACK) for each in _seen(seed)}
+@pytest.mark.parametrize("part", RUN_PARTS)
+def test_a_run_in_memory_is_decided_as_the_reference_says(part: int) -> None:
+    packs = range(part * SEQUENCES // PER_PACK, (part + 1) * SEQUENCES // PER_PACK)
+    seen = {each for seed in packs for each in _seen(seed)}
     refused = {"policy.denied", "policy.refused", "safety.rejected", "budget.exceeded", "refused"}
     assert {"done", "policy.approval", "policy.escalated", *refused} == {end for end, _ in seen}
     keys = {"tool_calls.per_turn", "tool_calls.per_workflow"}
