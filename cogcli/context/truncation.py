@@ -30,8 +30,8 @@ def mark_truncated(kept: str, missing: int) -> str:
 def cut_text(
     text: str, most: int, size: Callable[[str], int] = len, tokenizer: Tokenizer = ESTIMATE
 ) -> CutText:
-    """The text, or its longest beginning that ends at a word and is, with the marker, no larger than `most` by `size`.
-    Empty where not even the marker has room."""
+    """The text, or a beginning of it that ends at a word and is, with the marker, no larger than `most` by `size`: the
+    longest one where more text is never smaller. Empty where not even the marker has room."""
     if size(text) <= most:
         return CutText(text)
     total = tokenizer.count(text)
@@ -41,8 +41,6 @@ def cut_text(
         return size(mark_truncated(text[:end], total))
 
     fitting = bisect_right(ends, most, key=marked_size)
-    while fitting and marked_size(ends[fitting - 1]) > most:  # a longer text may count a token less
-        fitting -= 1
     kept = text[: ends[fitting - 1]] if fitting else ""
     marked = mark_truncated(kept, max(1, total - tokenizer.count(kept)))
     return CutText(marked if size(marked) <= most else "", True)

@@ -55,6 +55,10 @@ class Maker:
             return self._random.choice([text for text in HOSTILE if "\ud800" not in text])
         return "".join(self._random.choices("abc .:é字\n\u2028\x00", k=self._random.randrange(30)))
 
+    def words(self) -> str:
+        parts = ("ab", "b.", "字", "字字", "\n", " ", "  ", "longer words", "c" * 9)
+        return "".join(self._random.choices(parts, k=self._random.randrange(60)))
+
     def name(self) -> str:
         return self._random.choice(["a", "A ", "b", "total", "", " ", "n" * 300, "x\nNOTICES:", self.text()])
 
@@ -121,6 +125,7 @@ ANY_REPLIES = SEEDS.map(lambda seed: Maker(seed).reply())
 """Replies with members of any type."""
 CALLS = SEEDS.map(lambda seed: Maker(seed).call())
 RESULTS = SEEDS.map(lambda seed: Maker(seed).several(Maker(seed).result, 9))
+LONG_TEXTS = SEEDS.map(lambda seed: Maker(seed).words())
 TURNS = SEEDS.map(lambda seed: Maker(seed).turns())
 TOOL = ToolSpec("orders.lookup", "Looks an order up.", {"type": "object"})
 

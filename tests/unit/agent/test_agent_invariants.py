@@ -14,6 +14,7 @@ from agent_strategies import (
     CALLS,
     HOSTILE,
     JSON,
+    LONG_TEXTS,
     NAMES,
     NOW,
     REPLIES,
@@ -28,11 +29,12 @@ from agent_strategies import (
     headers,
     replied,
 )
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.agent import state as agent_state
+from cogcli.agent.bounds import json_size
 from cogcli.agent.compress import compress_for_context, compress_for_injection, get_situated_context
 from cogcli.agent.learning import is_synthesis_due, parse_learned, update_from_interaction
 from cogcli.agent.modes import judge_switch
@@ -61,6 +63,10 @@ from cogcli.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.context.truncation import cut_text
 
 LETTERS = Tokenizer("letters/1", False, "", lambda text: len(text))
+LABELS = (
+    "GOAL", "STRATEGY", "FACTS", "INSIGHTS", "LAST THINKING", "COMMUNICATION", "CURRENT GOALS", "PREFERENCES",
+    "ACTIVE PROJECTS", "EXPERTISE", "CONSTRAINTS",
+)  # fmt: skip
 LOOKUP = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 
 
@@ -160,7 +166,7 @@ def test_inv_06(updates: list[tuple[int, int]]) -> None:
         assert state.reasoning.facts[f"fact {number}"] == value % 1000
 
 
-@given(st.text("ab. \n字", max_size=120), st.integers(0, 60), st.sampled_from([ESTIMATE, LETTERS]))
+@given(LONG_TEXTS, st.integers(0, 60), st.sampled_from([ESTIMATE, LETTERS]))
 def test_inv_07(text: str, most: int, tokenizer: Tokenizer) -> None:
     """Limits of tokens count tokens; a cut ends at a word, and says so."""
     cut = cut_text(text, most, tokenizer.count, tokenizer)
@@ -176,11 +182,11 @@ def test_inv_07(text: str, most: int, tokenizer: Tokenizer) -> None:
         assert not kept or rest[0].isspace() or "字" in (kept[-1], rest[0])
     reasoning = begun(text).reasoning._replace(strategy=text, insights=(text,))
     profile = UserProfile("ann", communication_style=text)
-    for digest in (
-        compress_for_context(reasoning, most, tokenizer),
-        compress_for_injection(profile, most, tokenizer),
-    ):
+    for compress, value in ((compress_for_context, reasoning), (compress_for_injection, profile)):
+        digest, whole = compress(value, most, tokenizer), compress(value, 10**6, tokenizer)
         assert tokenizer.count(digest.text) <= most
+        assert digest.truncated == (tokenizer.count(whole.text) > most)
+        assert digest.truncated or digest == whole
 
 
 @given(
@@ -201,7 +207,7 @@ def test_inv_08(texts: list[str]) -> None:
 
 
 @examples(100)
-@given(TURNS, st.lists(TEXTS, max_size=6), st.integers(1, 12))
+@given(TURNS, st.lists(TEXTS, max_size=6), st.integers(1, 5))
 def test_inv_09(turns: list[Any], messages: list[str], times: int) -> None:
     """Every collection, every text and the whole state stay below their limits."""
     state = begun(messages[0] if messages else "query", profile=UserProfile("ann"))
@@ -209,7 +215,15 @@ def test_inv_09(turns: list[Any], messages: list[str], times: int) -> None:
         state = add_message(state, {"role": "user", "content": text}, NOW).state
         state = add_notification(state, {"text": text}, NOW).state
     state = after(state, turns * times)
+    large = {
+        "name": "x",
+        "success": True,
+        "output": {"texts": [text * 9 for text in HOSTILE if len(text) > 99]},
+    }
+    state = complete_tool_calls(state, [large], NOW).state
     execution, reasoning = state.execution, state.reasoning
+    for result in execution.completed_calls:
+        assert json_size([result.get("output"), result.get("error")]) <= BYTES["output"] + 16
     for name in ("messages", "pending_calls", "completed_calls", "notifications"):
         assert len(getattr(execution, name)) <= MOST[name]
     for name in ("insights", "facts", "thoughts"):
@@ -287,7 +301,8 @@ def test_inv_12(value: Any, field: str) -> None:
 
 BYTES_OF_REPLIES = st.one_of(
     st.binary(max_size=60),
-    st.text(st.characters(exclude_categories=()), max_size=60),
+    TEXTS,
+    TEXTS.map(lambda text: f'{{"response": "{text}"}}'),
     ANY_REPLIES.map(json.dumps),
     st.tuples(REPLIES.map(json.dumps), st.integers(0, 200), st.text(max_size=5)).map(
         lambda each: each[0][: each[1]] + each[2] + each[0][each[1] + 1 :]
@@ -299,6 +314,8 @@ BYTES_OF_REPLIES = st.one_of(
 
 
 @examples(400)
+@example("\ud800", None)
+@example('{"response": "\ud800"}', [{"name": "a", "args": {}}])
 @given(BYTES_OF_REPLIES, JSON)
 def test_inv_13(text: str | bytes, calls: Any) -> None:
     """Any bytes are a reply or a problem."""
@@ -353,6 +370,12 @@ def test_inv_14(texts: list[str], message: str, name: str, results: list[Any], r
     assert all(headers(each["content"]) == [] for each in build_conversation_context(state))
     assert {each["role"] for each in build_conversation_context(state)} <= {"user", "assistant"}
     assert headers(get_situated_context(state)) in ([], [HEADERS[0], ""])
+    lines = [
+        *compress_for_context(state.reasoning).text.splitlines(),
+        *compress_for_injection(profile).text.splitlines(),
+    ]
+    labels = [line.partition(": ")[0] for line in lines]
+    assert labels == [label for label in LABELS if label in labels]
 
 
 @given(TURNS, st.sampled_from(["2026-11-23T04:00:00", "yesterday", "", "2026-11-23", "04:00Z"]))
