@@ -4,7 +4,8 @@ Each mutant is one changed expression or statement of `cogcli/governance` or `co
 of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or computes several times as long as it
 should (then it counts as killed, and is told). All take the better part of an hour of one core, with `--every 5` a
 fifth of that; `--only TEXT...` takes the modules whose path has a text, `--again FILE` the survivors of an earlier
-`--json FILE`, which is written after each module. Exits 1 where fewer than GOAL are killed.
+`--json FILE`, which is written after each module. `--quick` leaves out the slow tests, half of the time; what survives
+so is tried with them by `--again`. Exits 1 where fewer than GOAL are killed.
 
 Every mutant runs in a fork of this process, in which all tests are collected. A change within a function is first put
 into the function that is there; what no test notices then, and any other change, is tried with the rooms and what
@@ -479,10 +480,10 @@ def _measured_in_child(rooms: set[str]) -> Baseline:
     )
 
 
-def tried(mutant: Mutant, baseline: Baseline, collected: Collected) -> str:
+def tried(mutant: Mutant, baseline: Baseline, collected: Collected, is_quick: bool) -> str:
     """What becomes of the mutant; the slow tests are only asked where the quick ones do not notice it."""
     quick = [name for name in mutant.tests if baseline.seconds[name] < 1]
-    slow = [name for name in mutant.tests if baseline.seconds[name] >= 1]
+    slow = [name for name in mutant.tests if baseline.seconds[name] >= 1 and not is_quick]
     ways = ((collected.run_in_place, quick), (collected.run_anew, quick), (collected.run_anew, slow))
     for run, names in ways:
         limit = SECONDS + 3 * sum(baseline.seconds[name] for name in names)
@@ -492,11 +493,13 @@ def tried(mutant: Mutant, baseline: Baseline, collected: Collected) -> str:
     return SURVIVED
 
 
-def try_all(found: list[Mutant], baseline: Baseline, collected: Collected, kept: Path | None) -> int:
+def try_all(
+    found: list[Mutant], baseline: Baseline, collected: Collected, kept: Path | None, is_quick: bool
+) -> int:
     """How many survive. Tells of each module, and writes all survivors to a file after each."""
     survivors: list[Mutant] = []
     for module, mutants in groupby(found, key=lambda mutant: mutant.module):
-        results = [(mutant, tried(mutant, baseline, collected)) for mutant in mutants]
+        results = [(mutant, tried(mutant, baseline, collected, is_quick)) for mutant in mutants]
         for mutant, what in results:
             if what != KILLED:
                 print(f"{what}: {module}:{mutant.line}: {mutant.mutation.text}", file=sys.__stdout__)
@@ -514,19 +517,20 @@ class Job:
 
     count = survived = 0
 
-    def __init__(self, only: list[str], every: int, again: Path | None, kept: Path | None) -> None:
-        self._only, self._every, self._again, self._kept = only, every, again, kept
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked = asked
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Try all mutants that are asked for."""
         anew = _dependents()
         baseline = _measured_in_child(anew)
-        found = all_mutants(baseline, self._only)[:: self._every]
-        if self._again:
-            known = {tuple(each) for each in json.loads(self._again.read_text(encoding="utf-8"))}
+        found = all_mutants(baseline, self._asked.only)[:: self._asked.every]
+        if self._asked.again:
+            known = {tuple(each) for each in json.loads(self._asked.again.read_text(encoding="utf-8"))}
             found = [each for each in found if (each.module, each.line, each.mutation.text) in known]
         self.count = len(found)
-        self.survived = try_all(found, baseline, Collected(session, anew), self._kept)
+        collected = Collected(session, anew)
+        self.survived = try_all(found, baseline, collected, self._asked.json, self._asked.quick)
         return True
 
 
@@ -540,11 +544,12 @@ def main() -> int:
         "--again", type=Path, help="only the survivors of this file, if the lines are unchanged"
     )
     parser.add_argument("--every", type=int, default=1, help="one of so many mutants, for a quicker look")
+    parser.add_argument("--quick", action="store_true", help="ask no test that takes a second or longer")
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with open(os.devnull, "w", encoding="utf-8") as null, contextlib.redirect_stdout(null):
-        job = Job(asked.only, asked.every, asked.again, asked.json)
+        job = Job(asked)
         _run_tests([*TESTS, "--capture=no"], [job])
     share = 1 - job.survived / max(1, job.count)
     print(f"{job.count - job.survived} of {job.count} mutants killed: {share:.1%}, goal {GOAL:.0%}")
