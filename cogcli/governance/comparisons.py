@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.canonical import compact
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.jsonvalue import MAX_INTEGER
-from cogcli.governance.evaluation import MAX_OPERATIONS, Broken, Evaluation, Path
+from cogcli.governance.evaluation import Broken, Evaluation, Path
 from cogcli.governance.jsonlogic import compile_rule
 from cogcli.governance.policy import CompiledPolicyRule
 from cogcli.governance.run_policy import JudgedCall, with_value
@@ -215,10 +215,8 @@ def _beyond(operator: str, bound: float) -> float:
 
 def _value_of(source: Any, data: dict[str, Any]) -> Any:
     """The value of an expression with these facts; None where it has none."""
-    evaluation = Evaluation(data)
-    evaluation.left = MAX_OPERATIONS
     try:
-        return compile_rule(source).run(evaluation, data)
+        return compile_rule(source).run(Evaluation(data), data)
     except Broken:
         return None
 

@@ -22,7 +22,7 @@ class Evaluation:
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.reads: dict[str, Any] = {}
-        self.left = 0
+        self.left = MAX_OPERATIONS
         self.last = ""
         """The path of the fact that was read last."""
 

@@ -136,7 +136,7 @@ class _Compiler:
 
     def truth_of(self, source: Any) -> Callable[[Any], bool]:
         """What the truth of an expression's value is: of a list that is written out or made, whether it has items."""
-        if isinstance(source, list) or (isinstance(source, dict) and next(iter(source), "") in MAKES_LIST):
+        if isinstance(source, list) or (isinstance(source, dict) and next(iter(source), None) in MAKES_LIST):
             return bool
         return boolean_of
 

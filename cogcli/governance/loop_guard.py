@@ -104,11 +104,9 @@ class LoopGuard:
     def _cycle(self, key: str, capability: str) -> tuple[str, ...]:
         """The capabilities of a cycle of 2 to 4 calls that this one would complete the second time; else empty."""
         history = [*self._history, (key, capability)]
-        for length in range(2, LONGEST_CYCLE + 1):
-            last = history[-length:]
-            if last == history[-2 * length : -length] and len(set(last)) > 1:
-                return tuple(name for _, name in last)
-        return ()
+        lengths = range(2, LONGEST_CYCLE + 1)
+        again = (history[-n:] for n in lengths if history[-n:] == history[-2 * n : -n])
+        return next((tuple(name for _, name in calls) for calls in again if len(set(calls)) > 1), ())
 
     def _trip(
         self, kind: str, key: str, count: int, calls: tuple[str, ...], unchanged: tuple[str, ...], hint: str

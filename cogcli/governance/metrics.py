@@ -75,7 +75,7 @@ class RunMeter:
             self._requests[payload.get("approval_id")] = payload.get("gate")
         elif event.event_type == "approval.granted":
             self._granted[key].add(self._requests.get(payload.get("approval_id")))
-        elif row.starts and payload.get("binding") and not StepPath(event.step_id or "").in_call:
+        elif row.starts and payload.get("binding") and event.step_id and not StepPath(event.step_id).in_call:
             self._calls.setdefault(key, MeasuredCall(self._complies(key)))
         elif row.closes and key in self._calls:
             self._calls[key] = _ended(self._calls[key], payload)

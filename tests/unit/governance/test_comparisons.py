@@ -215,6 +215,7 @@ def test_a_rule_for_other_calls_has_no_part() -> None:
         ({"==": [{"cat": [{"var": "args.name"}, "x"]}, "ax"]}, {"name": "a"}),
         ({"==": [{"cat": [{"var": "args.name"}, "x"]}, 5]}, {"name": "a"}),
         ({"==": [{"+": [AMOUNT, 1]}, "x"]}, {"amount": 240}),
+        ({"==": [AMOUNT, {"map": [[{}], {"var": "price"}]}]}, {"amount": 240}),
     ],
 )
 def test_what_has_no_number_or_no_line_is_compared_with_nothing(condition: Any, args: dict[str, Any]) -> None:

@@ -322,9 +322,9 @@ def test_the_fact_that_is_missing_is_the_list_where_an_item_lacks_something() ->
     found = evaluate(compile_rule(rule), FACTS)
     assert isinstance(found, RuleError)
     assert (found.code, found.missing, found.message) == ("missing", "lines", "no value at `blocked`")
-    constant = evaluate(compile_rule({"some": [[{}], {"var": "blocked"}]}), FACTS)
+    constant = evaluate(compile_rule({"some": [[1], {"var": "blocked"}]}), FACTS)
     assert isinstance(constant, RuleError)
-    assert constant.missing == ""
+    assert (constant.code, constant.missing) == ("missing", "")
 
 
 def test_whole_numbers_are_names_too() -> None:

@@ -107,6 +107,7 @@ def test_what_comes_after_a_call_permits_nothing() -> None:
     "event",
     [
         _event("step.started", capability="skill:a"),
+        _event("step.started", None, binding="b"),
         _event("step.started", "t1_pay@pre0", binding="b"),
         _event("step.started", "t1_pay@probe0", binding="b"),
         _event("step.completed", step_status="done"),
@@ -124,6 +125,7 @@ def test_what_is_no_call(event: Event) -> None:
         (_event("call.retried", attempt=2), (False, False, False)),
         (_ended(), (True, True, False)),
         (_ended("failed", "error"), (True, False, True)),
+        (_ended("failed", "success", "error"), (True, False, False)),
         (_ended("done", "error", "success"), (True, True, True)),
         (_ended("done", "skipped", "success"), (True, True, False)),
         (_ended("failed", "skipped"), (True, False, False)),
@@ -232,4 +234,5 @@ def test_a_target_is_over_the_runs_under_exactly_its_pack() -> None:
 
 def test_a_metric_that_another_version_knows_is_unmeasured() -> None:
     (found,) = _judged(MetricTarget("unheard_of_rate", 0.9))
-    assert found.status == "unmeasured"
+    figures = {name: found.to_payload()[name] for name in ("status", "numerator", "denominator", "value")}
+    assert figures == {"status": "unmeasured", "numerator": 0, "denominator": 0, "value": None}

@@ -67,6 +67,57 @@ def test_a_change_says_what_was_and_what_is() -> None:
     }
 
 
+def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
+    raw = copy.deepcopy(raw_pack())
+    nothing = {"policy_layer": {"permissions": [], "rules": []}, "decision_layer": {}, "tooling_layer": {}}
+    bare = pack(**copy.deepcopy(raw | nothing))
+    refund, limit = raw["policy_layer"]["rules"]
+    limit["then"] |= {"obligations": ["evidence"], "args": {"amount": {"max": 500}}}
+    raw["pack_meta"]["defaults"] = {"safety_mode": "execute", "budget": {"turns": 2}}
+    raw["policy_layer"]["read_only_actions"] = True
+    raw["tooling_layer"]["hosts"] = ["b.example", "a.example"]
+    found = diff_packs(bare, pack(**raw))
+    after = {
+        f"{each.kind} {each.id}": {name: new for name, (_, new) in each.members.items()} for each in found
+    }
+    to_refund = {"capabilities": ["payments.*"], "intents": ["support.refund"]}
+    no_then = {"gate": "", "obligations": [], "args": {}}
+    gated = {"gate": "GATE_FINANCE_APPROVAL", "obligations": ["evidence"], "args": {"amount": {"max": 500}}}
+    operator = {"gate": "GATE_OPERATOR"}
+    facts = {"order.age_days": "output.age_days", "order.total": "output.total"}
+    calls = ["orders.lookup", "payments.refund", "policy.eval"]
+    assert after == {
+        "rule refund_window": {
+            "mode": "enforce", "applies_to": to_refund, "if": refund["if"], "verdict": "deny", **no_then,
+        },
+        "rule refund_limit": {
+            "mode": "enforce", "applies_to": {"capabilities": ["payments.refund"], "intents": []},
+            "if": limit["if"], "verdict": "allow_with_gate", **gated,
+        },
+        "gate GATE_FINANCE_APPROVAL": {"approver_roles": ["finance"], "ttl_s": 86_400, "allow_self": False},
+        "guardrail must_refuse.card": {
+            "id": "card", "pattern": "[0-9]{13,19}", "phrases": [], "reason": "No card numbers.", **operator,
+        },
+        "guardrail must_escalate.legal": {
+            "id": "legal", "pattern": "", "phrases": ["lawyer"], "reason": "", **operator,
+        },
+        "permission support_agent": {"allow": calls},
+        "capability orders.lookup": {"approval_mode": "", "facts": facts},
+        "capability payments.refund": {"approval_mode": "destructive", "facts": {}},
+        "intent support.refund": {"capabilities": calls},
+        "intent support.order_status": {"capabilities": ["orders.lookup"]},
+        "decision support.refund": {"required_evidence": ["order.age_days", "order.total"]},
+        "decision support.order_status": {"required_evidence": []},
+        "setting safety_mode": {"value": "execute"},
+        "setting budget": {"value": {"turns": 2}},
+        "setting hosts": {"value": ["a.example", "b.example"]},
+        "setting read_only_actions": {"value": True},
+    }  # fmt: skip
+    settings = [(each.id, each.change) for each in found if each.kind == "setting"]
+    assert settings == [(id, "changed") for id in ("safety_mode", "budget", "hosts", "read_only_actions")]
+    assert {each.change for each in found if each.kind != "setting"} == {"added"}
+
+
 def test_parts_come_and_go() -> None:
     def change(raw: dict[str, Any]) -> None:
         layer = raw["policy_layer"]

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from fakes.support_desk import CAPABILITIES, pack, raw_pack
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy_check import check_reach
 from cogcli.specs.problem_report import ProblemReport
 
@@ -134,3 +137,44 @@ def test_a_rule_reaches_what_a_skill_of_the_pack_calls() -> None:
         check_reach(pack(**raw), report, {**CAPABILITIES, **tools}, known)
         codes.append([problem.code for problem in report.problems])
     assert codes == [[], ["policy.unreachable"] * 2]
+
+
+SIDES = st.builds(
+    lambda operator, bound, turned: {operator: [bound, AGE] if turned else [AGE, bound]},
+    st.sampled_from(("<", "<=", ">", ">=", "==", "===")),
+    st.integers(0, 4),
+    st.booleans(),
+)
+BETWEEN = st.builds(
+    lambda operator, low, high: {operator: [low, AGE, high]},
+    st.sampled_from(("<", "<=")),
+    *[st.integers(0, 4)] * 2,
+)
+CONDITIONS = st.one_of(
+    SIDES, BETWEEN, st.lists(SIDES, min_size=1, max_size=2).map(lambda each: {"and": each})
+)
+NUMBERS = [number / 2 for number in range(-2, 11)]
+
+
+@given(CONDITIONS, CONDITIONS)
+def test_of_two_rules_over_a_number_the_one_is_told_that_the_other_always_overrules(
+    strict: Any, mild: Any
+) -> None:
+    def rules(layer: dict[str, Any]) -> None:
+        then = ({"verdict": "deny"}, {"verdict": "escalate"})
+        layer["gates"] = {}
+        layer["rules"] = [
+            {"rule_id": f"r{number}", "mode": "enforce", "if": condition, "then": says}
+            for number, (condition, says) in enumerate(zip((strict, mild), then, strict=True))
+        ]
+
+    strict_at, mild_at = ({n for n in NUMBERS if _holds(each, n)} for each in (strict, mild))
+    told = [found[:2] for found in _found(rules)]
+    if mild_at:
+        assert told == [("policy.unreachable", f"{RULES}/1/then/verdict")] * (mild_at <= strict_at)
+
+
+def _holds(condition: Any, number: float) -> bool:
+    found = evaluate(compile_rule(condition), {"order": {"age_days": number}})
+    assert isinstance(found, Matched)
+    return found.result
