@@ -64,7 +64,7 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     for slot, entity in query.slots.items():
         for predicate in dict.fromkeys(edge.predicate for edge in by_subject.get(entity, ())):
             status, chosen = judged.of(entity, predicate)
-            if status == "satisfied":
+            if status == "satisfied" and predicate != "id":  # which entity it is, the request says
                 facts[slot][predicate] = chosen[0].stated if len(chosen) == 1 else [e.stated for e in chosen]
     for name in dict.fromkeys(required):
         slot, _, predicate = name.partition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -96,8 +97,11 @@ class Database:
         if found > last:
             text = f"{self.path} is of version {found}, this is version {last}"
             raise EnvironmentRefusal("memory.damaged", text, hint="use the newer cogcli that wrote it")
-        if found == 0 and self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        kinds = {kind for (kind,) in self._connection.execute("SELECT type FROM sqlite_master")}
+        if found <= 0 and kinds:
             raise _damaged(self.path, "it holds tables of something else")
+        if strange := kinds & {"trigger", "view"}:
+            raise _damaged(self.path, f"it has a {min(strange)}, which would change what is read or written")
         return int(found)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -133,6 +137,7 @@ def _open(path: Path) -> sqlite3.Connection:
     if not path.exists():
         with contextlib.suppress(FileExistsError):  # another process was first
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    _require_plain_files(path)
     with contextlib.ExitStack() as opened:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         opened.callback(connection.close)
@@ -141,6 +146,14 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come with a project of others
         opened.pop_all()
     return connection
+
+
+def _require_plain_files(path: Path) -> None:
+    """Refuse a link, which would lead out of the project, and what is no file: SQLite would wait for a pipe."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        each = path.with_name(path.name + suffix)
+        if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
+            raise _damaged(each, "it is no plain file")
 
 
 @contextlib.contextmanager

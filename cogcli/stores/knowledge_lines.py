@@ -37,12 +37,16 @@ def _checked(line: bytes, file: str, number: int) -> dict[str, Any]:
         raise _refusal(file, number, str(error)) from error
     if not isinstance(value, dict):
         raise _refusal(file, number, f"expected an object, found {kind_of(value)}")
-    for fault in _faults(value):
+    for fault in faults_of(value):
         raise _refusal(file, number, fault)
+    first, last = value.get("valid_from"), value.get("valid_until")
+    if first and last and datetime.fromisoformat(first) >= datetime.fromisoformat(last):
+        raise _refusal(file, number, "`valid_until`: expected a time after `valid_from`")
     return value
 
 
-def _faults(line: dict[str, Any]) -> Iterator[str]:
+def faults_of(line: dict[str, Any]) -> Iterator[str]:
+    """What keeps an object from being a line of an import."""
     yield from (f"unknown key `{name}`" for name in line if name not in _KNOWN)
     yield from (f"key `{name}` is missing" for name in _REQUIRED if not line.get(name))
     for name in _TEXTS:

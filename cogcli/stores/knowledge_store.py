@@ -7,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import orjson
-
 from cogcli.context.inputs import Edge
 from cogcli.core.canonical import canonical
-from cogcli.core.errors import EnvironmentRefusal
-from cogcli.stores.database import Database
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.stores.database import Database, UnreadableRow
+from cogcli.stores.knowledge_lines import faults_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -58,12 +58,18 @@ class KnowledgeStore:
         self._database.close()
 
     def append(self, lines: Iterable[Mapping[str, Any]]) -> Snapshot:
-        """Append checked lines, all or none; the snapshot after them."""
+        """Append checked lines, all or none; the snapshot after them. Raises UsageError `input.json` for a line that
+        retracts what was not before it."""
         with self._database.writing() as connection:
             seq, state = _latest(connection)
             for line in lines:
                 seq += 1
                 row = _row_of(line)
+                if (line.get("retracts") or 0) >= seq:
+                    text = f"`retracts`: {line['retracts']} is no earlier edge, this one is {seq}"
+                    raise UsageError(
+                        "input.json", text, hint="nothing was imported: name an edge that is there"
+                    )
                 connection.execute(
                     f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608
                     (seq, *row),
@@ -122,17 +128,34 @@ def _edges_of(
     for number, *row in rows:
         members = dict(zip(_COLUMNS, row, strict=True))
         value, _ = members.pop("value_json"), members.pop("retracts")
-        yield Edge(**members, value=None if value is None else orjson.loads(value), seq=number)
+        members["value"] = None if value is None else _value_from(value)
+        for fault in faults_of(members):
+            raise UnreadableRow(f"edge {number}: {fault}")
+        yield Edge(**members, seq=number)
+
+
+def _value_from(text: Any) -> Any:
+    try:
+        return loads(text if isinstance(text, bytes) else str(text))
+    except JsonRefused as error:
+        raise UnreadableRow(f"a value that is none: {error}") from error
 
 
 def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
     """The number of the last edge, and the hash of all."""
     found = connection.execute("SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1").fetchone()
-    return (0, "") if found is None else (found[0], found[1])
+    if found is None:
+        return 0, ""
+    if not (isinstance(found[0], int) and isinstance(found[1], str)):
+        raise UnreadableRow("a snapshot that is none")
+    return found[0], found[1]
 
 
 def _next_hash(state: str, row: tuple[Any, ...]) -> str:
-    return sha256(state.encode() + canonical(list(row))).hexdigest()
+    try:
+        return sha256(state.encode() + canonical(list(row))).hexdigest()
+    except TypeError as error:
+        raise UnreadableRow("an edge with what is no text") from error
 
 
 def _row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:

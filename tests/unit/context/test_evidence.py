@@ -213,3 +213,7 @@ def test_two_slots_of_one_entity_and_a_way_back() -> None:
 def test_edges_are_ordered_by_their_number_last() -> None:
     edges = [edge("tag", number, seq=number, evidence_ref="crm/tag") for number in (3, 1, 2)]
     assert [each.edge.seq for each in _retrieve(*edges, required=()).found] == [1, 2, 3]
+
+
+def test_which_entity_it_is_no_edge_says() -> None:
+    assert _retrieve(edge("id", "ord_1", trust="authoritative")).facts["order"]["id"] == "ord_881"

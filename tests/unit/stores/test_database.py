@@ -127,3 +127,71 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     store = MemoryStore(tmp_path / "new" / "memory.db")
     store.close()
     assert (tmp_path / "new" / "memory.db").stat().st_mode & 0o777 == 0o600
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+    path.symlink_to(path.with_name("elsewhere.db"))
+
+
+def _instead(make: Any) -> Any:
+    def change(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return change
+
+
+def _beside(suffix: str) -> Any:
+    return lambda path: os.mkfifo(path.with_name(path.name + suffix))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _link,
+        _instead(lambda path: path.symlink_to(path.with_name("nothing"))),
+        _instead(lambda path: path.symlink_to("/dev/zero")),
+        _instead(os.mkfifo),
+        _instead(os.mkdir),
+        _beside("-wal"),
+        _beside("-shm"),
+        _beside("-journal"),
+    ],
+)
+@pytest.mark.parametrize("store", [KnowledgeStore, MemoryStore])
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, store: Any, change: Any) -> None:
+    path = tmp_path / "store.db"
+    store(path).close()
+    change(path)
+    with pytest.raises(EnvironmentRefusal, match="no plain file") as refused:
+        store(path)
+    assert refused.value.code == "memory.damaged"
+
+
+@pytest.mark.parametrize(("store", "table"), [(KnowledgeStore, "edge"), (MemoryStore, "proposal")])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        ["CREATE TRIGGER evil AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END"],
+        ["ALTER TABLE {0} RENAME TO x", "CREATE VIEW {0} AS SELECT * FROM x"],
+    ],
+)
+def test_triggers_and_views_are_refused(tmp_path: Path, store: Any, table: str, planted: list[str]) -> None:
+    path = tmp_path / "store.db"
+    store(path).close()
+    with sqlite3.connect(path) as connection:
+        for statement in planted:
+            connection.execute(statement.format(table))
+    with pytest.raises(EnvironmentRefusal, match=r"it has a (trigger|view)") as refused:
+        store(path)
+    assert refused.value.code == "memory.damaged"
+
+
+def test_a_file_of_a_version_below_the_first_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    KnowledgeStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = -1")
+    with pytest.raises(EnvironmentRefusal, match="something else"):
+        KnowledgeStore(path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.stores.knowledge_lines import checked_lines
 from cogcli.stores.knowledge_store import KnowledgeStore
 
 NOW = "2026-05-04T09:30:00Z"
@@ -85,3 +87,77 @@ def test_changed_edges_are_found(store: KnowledgeStore, tmp_path: Path) -> None:
     assert refused.value.code == "snapshot.mismatch"
     with pytest.raises(EnvironmentRefusal):
         store.verified("kg_" + "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("trust", "sworn"),
+        ("trust", b"verified"),
+        ("data_class", "secret"),
+        ("observed_at", "yesterday"),
+        ("observed_at", "2026-05-04T09:30:00"),
+        ("observed_at", ""),
+        ("valid_from", "x"),
+        ("valid_until", "2026"),
+        ("value_json", "NaN"),
+        ("value_json", "9007199254740993"),
+        ("value_json", b"\xff"),
+        ("value_json", "[" * 200 + "]" * 200),
+        ("object", b"customer:c1"),
+        ("object", "nobody"),
+        ("predicate", ""),
+        ("evidence_ref", ""),
+        ("evidence_ref", "x" * 2000),
+    ],
+)
+def test_an_edge_that_no_import_wrote_is_damage(
+    store: KnowledgeStore, tmp_path: Path, column: str, value: Any
+) -> None:
+    store.append([_line("age_days", value=12)])
+    with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
+        connection.execute(f"UPDATE edge SET {column} = ?", (value,))
+    with pytest.raises(EnvironmentRefusal) as refused:
+        _around(store)
+    assert refused.value.code == "memory.damaged"
+
+
+@pytest.mark.parametrize(("column", "value"), [("seq", "x"), ("hash", b"x")])
+def test_a_snapshot_that_no_import_wrote_is_damage(
+    store: KnowledgeStore, tmp_path: Path, column: str, value: Any
+) -> None:
+    store.append([_line("age_days", value=12)])
+    with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
+        connection.execute("DROP TABLE snapshot")
+        connection.execute("CREATE TABLE snapshot (seq, hash)")
+        connection.execute("INSERT INTO snapshot VALUES (1, 'x')")
+        connection.execute(f"UPDATE snapshot SET {column} = ?", (value,))
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store.snapshot()
+    assert refused.value.code == "memory.damaged"
+
+
+def test_bytes_in_an_edge_are_damage_of_the_snapshot(store: KnowledgeStore, tmp_path: Path) -> None:
+    ref = store.append([_line("age_days", value=12)]).ref
+    with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
+        connection.execute("UPDATE edge SET subject = x'00ff'")
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store.verified(ref)
+    assert refused.value.code == "memory.damaged"
+
+
+@pytest.mark.parametrize("number", [2, 3, 1000])
+def test_a_line_retracts_only_what_was_before_it(store: KnowledgeStore, number: int) -> None:
+    before = store.append([_line("age_days", value=12)])
+    with pytest.raises(UsageError, match="no earlier edge"):
+        store.append([_line("age_days", retracts=number), _line("total", value=1)])
+    assert store.snapshot() == before
+    store.append([_line("total", value=1), _line("total", retracts=2)])
+    assert _around(store) == [("age_days", 12)]
+
+
+@pytest.mark.parametrize("until", ["2026-05-04T09:30:00Z", "2026-05-04T11:00:00+02:00"])
+def test_a_line_that_is_never_valid_is_refused(until: str) -> None:
+    line = {**_line("age_days", value=12), "valid_from": NOW, "valid_until": until}
+    with pytest.raises(UsageError, match="expected a time after `valid_from`"):
+        list(checked_lines(json.dumps(line).encode(), "lines.jsonl"))
