@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another one."""
-_DAMAGE: Final = frozenset((0, 1, 11, 20, 26))
-"""SQLite's codes for a malformed file, one that is no database, and one without the tables or the types of a store;
+_DAMAGE: Final = frozenset((0, 1, 11, 19, 20, 26))
+"""SQLite's codes for a malformed file, one that is no database, and one without the tables, types or keys of a store;
 its module has none for a text that is not UTF-8."""
 _BUSY: Final = frozenset((5, 6))
 """SQLite's codes for a database or table that somebody else has locked."""

@@ -122,7 +122,7 @@ def test_an_edge_that_no_import_wrote_is_damage(
     assert refused.value.code == "memory.damaged"
 
 
-@pytest.mark.parametrize(("column", "value"), [("seq", "x"), ("hash", b"x")])
+@pytest.mark.parametrize(("column", "value"), [("seq", "x"), ("seq", -5), ("seq", 2**63 - 1), ("hash", b"x")])
 def test_a_snapshot_that_no_import_wrote_is_damage(
     store: KnowledgeStore, tmp_path: Path, column: str, value: Any
 ) -> None:
