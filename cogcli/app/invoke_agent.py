@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cogcli.app.agent_runs import remember_into
+from cogcli.app.checks.packs import own_problems
 from cogcli.app.compile_context import GivenRequest, fetch
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
@@ -15,6 +16,7 @@ from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.context.compiler import compile_context
 from cogcli.core.problems import Problem, ProblemsFound
 from cogcli.runs.launch import Watch, launch
+from cogcli.runs.policy import pack_of
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
@@ -71,7 +73,7 @@ def _reach(
     asked = request.policy or PolicyRequest()
     catalog = reach_pack(open_registry(settings), asked.pack)
     selection = SelectionOptions(request.binds, request.conformance, settings.environ)
-    found = check_agent(catalog, options=selection)
+    found = [*check_agent(catalog, options=selection), *own_problems(catalog, pack_of(catalog, asked))]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
     made = invocation_of(catalog, selection, given.given.request, asked)

@@ -20,18 +20,18 @@ _DECISIONS: Final = "decision_layer"
 Path = tuple[str | int, ...]
 
 
-def check_references(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and
-    slots."""
+def check_references(pack: Pack, report: ProblemReport, capabilities: Collection[str] | None) -> None:
+    """Report names that nothing has: capabilities, skills, gates, intents, decisions, templates, outcomes and slots;
+    without `capabilities` those of capabilities and skills are passed over."""
     for path, kind, name, known in _references(pack, capabilities):
-        if name not in known:
+        if known is not None and name not in known:
             hint = suggestion(name, known)
             report.error("pack.reference", path, f"no {kind} `{name}`", hint=hint)
 
 
 def _references(
-    pack: Pack, capabilities: Collection[str]
-) -> Iterator[tuple[Path, str, str, Collection[str]]]:
+    pack: Pack, capabilities: Collection[str] | None
+) -> Iterator[tuple[Path, str, str, Collection[str] | None]]:
     """Every name of a pack that refers to something, as (path, kind, name, what there is)."""
     policy, decisions = pack.policy, pack.decisions
     gates = (*policy.gates, BUILT_IN_GATE)

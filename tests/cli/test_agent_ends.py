@@ -255,3 +255,27 @@ def test_a_pack_that_was_edited_under_its_version_decides_anew(
         call["capability"] for call in found["calls"] if call["status"] == "done"
     ]
     desk.run("verify", "@last").assert_ok()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("templates: [refund_with_eligibility]", "templates: [refund]", "pack.reference"),
+        ("gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC}", "pack.reference"),
+        ('if: {">": [{var: args.amount}, 200]}', 'if: {">": [{var: [amount, 0]}, 200]}', "pack.reference"),
+        ('if: {">": [{var: args.amount}, 200]}', 'if: {"log": [{var: args.amount}, 200]}', "policy.rule"),
+    ],
+)
+def test_a_pack_that_names_what_it_has_not_begins_no_run(
+    desk: Project, old: str, new: str, code: str
+) -> None:
+    pack = desk.root / "packs/support-desk/4.0.0.yaml"
+    text = pack.read_text()
+    assert old in text
+    pack.write_text(text.replace(old, new))
+    refused = desk.run("agent", "invoke", "requests/needs-finance.json", "--json").assert_exit(3)
+    assert (refused.json["error"]["code"], refused.json["error"]["file"]) == (
+        code,
+        "packs/support-desk/4.0.0.yaml",
+    )
+    assert not list(desk.root.rglob("events.jsonl"))
