@@ -126,3 +126,16 @@ def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
     del demo.env["XDG_CACHE_HOME"]
     demo.run(*GREET).assert_ok()
     assert (demo.home / ".cache" / "cogcli" / "specs.db").is_file()
+
+
+@pytest.mark.parametrize(
+    "command", [CLEAN, ("doctor",), ("agent", "invoke", "requests/allowed.json")], ids=" ".join
+)
+def test_without_a_model_no_adapter_is_imported(demo: Any, desk: Any, command: tuple[str, ...]) -> None:
+    project = desk if command[0] == "agent" else demo
+    if project is demo:
+        shipped_skill(project)
+        project.run(*CLEAN).assert_ok()
+    rooms = {name for name in imported(project, command) if name.startswith("cogcli.models.")}
+    known = {"cogcli.models.port", "cogcli.models.settings"}
+    assert rooms <= (set() if command is CLEAN else known)

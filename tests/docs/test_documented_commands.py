@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.memory_seed import payload, propose
+from support.tinymodel import TinyModel
 
 from cogcli.cli.typer_app import parse
 
@@ -23,7 +24,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 HOW_TO = ("inspect", "ci", "export-traces")
 """Those that need nothing but a project with two episodes; the others speak of runs in a state of their own."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PATH = re.compile(r"`([\w./-]+\.(?:py|yaml))`")
+_PATH = re.compile(r"`([\w./-]+\.(?:py|yaml|toml))`")
 FILES = ("python", "yaml")
 BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'
 
@@ -159,6 +160,29 @@ def test_reviewing_memory(shell: Shell) -> None:
     propose(shell.root, payload("email"), payload("phone"))
     assert len(written(shell, ROOT / "docs/how-to/review-memory.md")) == 8
     assert shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
+
+
+def test_using_a_model(shell: Shell) -> None:
+    with TinyModel(key="a-key-of-your-server", scripts={"small": ["ok"]}) as server:
+        given = {"http://127.0.0.1:8080/v1": server.base_url, '"small-1"': '"script:small"'}
+        lines = []
+        for block in blocks(ROOT / "docs/how-to/use-a-model.md"):
+            text = block.text
+            for shown, real in given.items():
+                text = text.replace(shown, real)
+            if block.language in ("yaml", "toml"):
+                shell.write(block.file, text)
+            for line in commands(text) if block.language == "sh" else ():
+                if line.startswith("export "):
+                    name, _, value = line.removeprefix("export ").split()[0].partition("=")
+                    shell.env[name] = value
+                else:
+                    lines.append(shell.run(line))
+        assert "scripted replies.yaml (COGCLI_MODEL)" in lines[0]
+        assert lines[2] == "model.name = script:small   cogcli.toml:3\n"
+        assert "script:small answers" in lines[3]
+        assert "anthropic NAME (COGCLI_MODEL)" in lines[4]
+        assert len(server.requests) == 1
 
 
 def test_the_services_and_bindings_shown_are_accepted(shell: Shell) -> None:
