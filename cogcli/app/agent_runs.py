@@ -6,26 +6,35 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from cogcli.agent.state import ReasoningContext
+from cogcli.app.agent_memory import consolidate
+from cogcli.app.agent_model import recorded_model
 from cogcli.app.memory import open_memory
 from cogcli.app.settings import Settings
-from cogcli.cognition.invocation import Invocation, recorded_invocation
-from cogcli.cognition.loop import agent_run
-from cogcli.cognition.progress import Remember
+from cogcli.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
+from cogcli.cognition.loop import Stores, agent_run
+from cogcli.cognition.progress import EndedRun
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.events.envelope import Event
 from cogcli.runs.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
+from cogcli.stores.interactions import Interaction
+from cogcli.stores.sessions import SessionSnapshot
 
 
 def agent_of(settings: Settings | None, started: Event, catalog: Catalog) -> AgentRun:
     """An agent's run by its log; without settings nothing is stored."""
     invocation = recorded_invocation(started, catalog)
-    return agent_run(invocation, remember=remember_into(settings, invocation) if settings else None)
+    stores = stores_of(settings, invocation) if settings else None
+    model = None
+    if started.payload["pins"]["model"]["adapter"] != NO_MODEL:
+        model = recorded_model(settings, started)
+    return agent_run(invocation, stores=stores, model=model)
 
 
-def remember_into(settings: Settings, invocation: Invocation) -> Remember:
-    """What stores the proposals of a turn in the memory of the project."""
-    return partial(_remember, settings, invocation)
+def stores_of(settings: Settings, invocation: Invocation) -> Stores:
+    """What stores turns and end of a run in the memory of the project."""
+    return Stores(partial(_remember, settings, invocation), partial(_finish, settings, invocation))
 
 
 def _remember(
@@ -46,3 +55,48 @@ def _remember(
             run_id=run_id,
             at=at,
         )
+
+
+def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None:
+    """Keep a run as an interaction of its user, and what it adds to its conversation; again changes nothing. Where the
+    store cannot be written all of it is in the log."""
+    pack, request = invocation.pack, invocation.request
+    made = Interaction(
+        ended.run_id,
+        ended.episode_id,
+        ended.event_id,
+        request.message,
+        ended.response,
+        ended.success,
+        ended.mode,
+        ended.turns,
+        ended.calls,
+        ended.at,
+        request.session_id,
+        invocation.intent.intent,
+        ended.template,
+        ended.failure_code,
+        request.user.consent,
+        pack.memory.auto_promote,
+        pack.memory.confidence_floor,
+    )
+    counts = invocation.safety_mode != "read_only"
+    session = _continued(invocation.fetched.session, ended)
+    with suppress(EnvironmentRefusal):
+        consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
+
+
+def _continued(stored: dict[str, Any] | None, ended: EndedRun) -> SessionSnapshot | None:
+    """The conversation with what a run adds to it."""
+    if stored is None:
+        return None
+    session = SessionSnapshot.from_payload(stored)
+    reasoning = (
+        session.reasoning if ended.reasoning is None else ReasoningContext.from_payload(ended.reasoning)
+    )
+    return session._replace(
+        messages=(*session.messages, *ended.messages),
+        mode=ended.mode or session.mode,
+        reasoning=reasoning,
+        last_run_failed=not ended.success,
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from cogcli.app.agent_runs import remember_into
+from cogcli.app.agent_memory import profile_of
+from cogcli.app.agent_model import model_access
+from cogcli.app.agent_runs import stores_of
+from cogcli.app.agent_sessions import open_session
 from cogcli.app.checks.packs import own_problems
 from cogcli.app.compile_context import GivenRequest, fetch
 from cogcli.app.registry import open_registry
@@ -12,7 +16,10 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.cognition.invocation import Invocation, invocation_of
 from cogcli.cognition.loop import agent_run
+from cogcli.cognition.model_calls import OnText
+from cogcli.cognition.model_planner import ModelPlanner
 from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
+from cogcli.cognition.reasoning import begin_state
 from cogcli.context.compiler import compile_context
 from cogcli.core.problems import Problem, ProblemsFound
 from cogcli.runs.launch import Watch, launch
@@ -34,23 +41,43 @@ class GivenInvocation(NamedTuple):
     """Its policy names pack, user, ceiling and budgets."""
     memory: bool = True
     """Whether the user's memory is recalled, and proposals are stored."""
+    model: str = ""
+    """`ADAPTER[:NAME]`; empty for the one of the settings."""
+    mode: str = "adapt"
+    on_text: OnText | None = None
+    """Is given the text of a model's answer as it grows."""
 
 
 def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
-    """Run what is asked of an agent to its end, within `watch`. Raises ProblemsFound, EnvironmentRefusal, UsageError;
-    then nothing was started."""
+    """Run what is asked of an agent to its end, within `watch`; one of a conversation goes on with that, and nobody
+    else does meanwhile. Raises ProblemsFound, EnvironmentRefusal, UsageError; then nothing was started."""
     environment = environment_of(settings)
-    prepared = prepare_agent(settings, given)
-    control = Control()
-    with watch(prepared, control) as listener:
+    with ExitStack() as opened:
+        prepared = prepare_agent(settings, given, opened)
+        control = Control()
+        listener = opened.enter_context(watch(prepared, control))
         return launch(environment, prepared, listener=listener, control=control)
 
 
-def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
-    """Check the closure of a pack and the request together, and fetch what the stores have for it."""
+def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:
+    """Check the closure of a pack and the request together, and fetch what the stores have for it. The conversation
+    that it goes on with is held as long as `opened`."""
     catalog, selection, invocation, warnings = _reach(settings, given)
+    tenant, user, session = (
+        invocation.pack.tenant,
+        given.given.request.user.user_id,
+        invocation.request.session_id,
+    )
+    model = model_access(settings, given.model, given.mode, given.on_text)
+    fetched = invocation.fetched
+    if session and given.memory:
+        snapshot = opened.enter_context(open_session(settings, tenant, user, session))
+        fetched = fetched._replace(session=snapshot.to_payload())
+    if model is not None and given.memory and (profile := profile_of(settings, tenant, user)):
+        fetched = fetched._replace(profile=profile.to_payload())
+    invocation = invocation._replace(fetched=fetched)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
-    remember = remember_into(settings, invocation) if given.memory else None
+    stores = stores_of(settings, invocation) if given.memory else None
     return PreparedRun(
         given.request._replace(skill_id=skill.id, policy=invocation.asked),
         skill,
@@ -60,7 +87,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation) -> PreparedRun:
         selection,
         warnings,
         invocation.policy,
-        agent_run(invocation, remember=remember),
+        agent_run(invocation, stores=stores, model=model),
     )
 
 
@@ -84,17 +111,20 @@ def _reach(
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
-    """What would be done: the context, and the plan that the template planner makes of it. Nothing is called or
-    written."""
+    """What would be done: the context, the plan that the template planner makes of it, and with a model its first
+    prompt. Nothing is called or written."""
     _, _, invocation, _ = _reach(settings, given)
-    context = compile_context(invocation.compile_input(1, "run_0", "trace_0", settings.clock.now()))
-    plan = None
-    if not context.refused:
-        candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
-        made = to_plan(invocation, candidate, 1)
-        plan = {
-            "template": candidate.template,
-            "response": candidate.response,
-            "steps": [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()],
-        }
-    return {"refused": context.refused, "context": context.payload, "plan": plan}
+    now = settings.clock.now()
+    context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))
+    shown: dict[str, Any] = {"refused": context.refused, "context": context.payload, "plan": None}
+    if context.refused:
+        return shown
+    model = model_access(settings, given.model, given.mode)
+    if model is not None:
+        state, room = begin_state(invocation, model.mode, now), int(invocation.limits["tokens.context"])
+        view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)
+        return {**shown, "prompt": list(ModelPlanner(model.info).propose(view).request.messages)}
+    candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
+    made = to_plan(invocation, candidate, 1)
+    steps = [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()]
+    return {**shown, "plan": {"template": candidate.template, "response": candidate.response, "steps": steps}}

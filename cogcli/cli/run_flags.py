@@ -106,11 +106,19 @@ class AgentFlags(RunFlags):
     only = frozenset(
         (
             "trust_level", "confirm", "bind", "timeout", "tag", "durability", "progress", "pack", "intent", "user",
-            "safety_mode", "budget", "trace_id", "message", "param", "dry_run", "no_memory",
+            "safety_mode", "budget", "trace_id", "message", "param", "session", "model", "mode", "dry_run", "no_memory",
         )
     )  # fmt: skip
     message: str | None = text("--message", "TEXT", "what is asked, without a file", INPUT)
     param: list[str] = text("--param", "k=v", "a parameter: k=text, k:=JSON (repeatable)", INPUT)
+    session: str | None = text("--session", "ID", "the conversation to go on with", INPUT)
+    model: str | None = text(
+        "--model",
+        "ADAPTER[:NAME]",
+        "the model that plans: scripted:FILE, openai:NAME, anthropic:NAME",
+        EXECUTION,
+    )
+    mode: str | None = choice("--mode", "WORD", ("fast", "deep", "adapt"), panel=EXECUTION)
     no_memory: bool = switch("--no-memory", help="recall nothing, remember nothing", panel=EXECUTION)
     dry_run: bool = switch(
         "--dry-run", help="show context and plan; nothing is called or written", panel=EXECUTION

@@ -66,6 +66,8 @@ def verify(
 ) -> Verification:
     """Whether a plan may run. `remaining` is what the budgets have left, `unresolved` the required evidence that is not
     known yet, `trips` by step the trips of the loop guard."""
+    if candidate.fault:
+        return Verification((Fail(candidate.fault),))
     if plan is None:
         return Verification(tuple(_of_decision(invocation, candidate)))
     fails = [*_of_calls(invocation, context, plan, candidate), *_of_graph(plan)]
@@ -87,15 +89,17 @@ def _of_calls(
     surface = {tool.capability: tool for tool in context.compilation.surface.tools}
     arguments = {f"t{plan.turn}_{call.id}": call.arguments for call in candidate.calls}
     for step in plan.skill.steps:
-        for id in list_targets(plan.skill._replace(steps=(step,))):
+        is_proposed = step.id in arguments
+        # What a call names is a capability, whatever else the word would mean in a skill.
+        for id in [step.uses] if is_proposed else list_targets(plan.skill._replace(steps=(step,))):
             tool = surface.get(id)
-            if id.startswith(NESTED) and step.id not in arguments:
+            if id.startswith(NESTED) and not is_proposed:
                 continue  # a lane, or a skill that a template nests: its own calls are governed
             if tool is None:
                 yield Fail("unknown_capability", step.id, id)
             elif is_above(tool.approval_mode, invocation.safety_mode):
                 yield Fail("approval_mode_mismatch", step.id, tool.approval_mode)
-            elif step.id in arguments and (wrong := _misfit(invocation.capabilities[id], arguments[step.id])):
+            elif is_proposed and (wrong := _misfit(invocation.capabilities[id], arguments[step.id])):
                 yield Fail("args_invalid", step.id, wrong)
 
 

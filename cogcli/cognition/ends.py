@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.cognition.critic import REJECTED, Verification
 from cogcli.context.compiler import CompiledContext
-from cogcli.core.errors import AgentError, BudgetExceededError, PolicyDeniedError, RuntimeErrorBase
+from cogcli.core.errors import (
+    AgentError,
+    BudgetExceededError,
+    PolicyDeniedError,
+    RuntimeErrorBase,
+    error_from_payload,
+)
 from cogcli.engine.outcome import RunOutcome
 from cogcli.governance.loop_guard import LoopTrip
 
 _STATUS: Final = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
 SKIPPED: Final = "action_skipped:read_only"
 """Why a read-only run that wanted calls is partial."""
+UNUSABLE: Final = "reply_unusable"
+"""Why there is no candidate: no reply of a model could be used, nor any repair of it."""
 
 
 class LoopEnding(NamedTuple):
@@ -51,8 +59,16 @@ def overpacked() -> LoopEnding:
 
 def unplanned(reason: str, replans: int) -> LoopEnding:
     """No replan is left."""
+    if reason == UNUSABLE:
+        text = f"no reply of the model could be used, nor after {replans} replans"
+        return LoopEnding("failed", reason, AgentError("agent.reply", text))
     text = f"no plan after {replans} replans: {reason}"
     return LoopEnding("failed", reason, AgentError("agent.replans", text))
+
+
+def failing(last: dict[str, Any]) -> LoopEnding:
+    """Too many calls running have failed, the last one with this error."""
+    return LoopEnding("failed", "agent.failing-calls", error_from_payload(last))
 
 
 def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:

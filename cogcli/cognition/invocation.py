@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.agent.compaction import compact_messages
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
 from cogcli.context.intent import IntentResult, resolve_intent
 from cogcli.context.tokenizer import ESTIMATE
@@ -24,6 +25,8 @@ from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.skill_tools import skill_tools
 
 _BY_NAME: Final = Redactor()
+NO_MODEL: Final = "template"
+"""The adapter of a run that templates plan, as its log names it."""
 
 
 class Fetched(NamedTuple):
@@ -32,15 +35,21 @@ class Fetched(NamedTuple):
     edges: tuple[Edge, ...] = ()
     memories: tuple[PromotedMemory, ...] = ()
     snapshot_ref: str = ""
+    profile: dict[str, Any] | None = None
+    """What is known of the user; None where nobody is asked who needs it."""
+    session: dict[str, Any] | None = None
+    """The conversation that the request continues."""
 
     def to_payload(self) -> dict[str, Any]:
         """As JSON."""
+        later = {"profile": self.profile, "session": self.session}
         return {
             "edges": [edge._asdict() for edge in self.edges],
             "memories": [
                 {**memory._asdict(), "evidence_refs": list(memory.evidence_refs)} for memory in self.memories
             ],
             "snapshot_ref": self.snapshot_ref,
+            **{name: each for name, each in later.items() if each is not None},
         }
 
     @classmethod
@@ -50,7 +59,9 @@ class Fetched(NamedTuple):
             PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
             for each in payload["memories"]
         )
-        return cls(tuple(Edge(**edge) for edge in payload["edges"]), tuple(memories), payload["snapshot_ref"])
+        edges = tuple(Edge(**edge) for edge in payload["edges"])
+        later = payload.get("profile"), payload.get("session")
+        return cls(edges, tuple(memories), payload["snapshot_ref"], *later)
 
 
 class Invocation(NamedTuple):
@@ -85,7 +96,7 @@ class Invocation(NamedTuple):
             "policy_hash": self.pack.hash,
             "snapshot": self.fetched.snapshot_ref,
             "tokenizer": {"id": ESTIMATE.id, "hash": ESTIMATE.hash},
-            "model": {"adapter": "template"},
+            "model": {"adapter": NO_MODEL},
         }
 
     @property
@@ -119,9 +130,23 @@ class Invocation(NamedTuple):
             self.capabilities,
             (*self.fetched.edges, *learned),
             self.fetched.memories,
+            self._session_texts(),
             state=self.policy.snapshot,
             limits=self.limits,
         )
+
+    def _session_texts(self) -> tuple[str, ...]:
+        """The conversation so far as a context holds it; what finds no room in a quarter of it is summed up."""
+        if self.fetched.session is None:
+            return ()
+        room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
+        found = compact_messages(self.fetched.session["messages"], room)
+        before = (
+            [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
+            if found.summary
+            else []
+        )
+        return (*before, *(f"{each['role']}: {each['content']}" for each in found.kept))
 
 
 def invocation_of(

@@ -7,12 +7,14 @@ those of any run. What is decided depends on recorded events alone; time is that
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogcli.cognition.ends import LoopEnding, cut_off
 from cogcli.cognition.invocation import Invocation
+from cogcli.cognition.model_planner import ModelPlanner
 from cogcli.cognition.planner import TEMPLATE, Planner
-from cogcli.cognition.progress import Progress, Remember
+from cogcli.cognition.progress import Finish, Progress, Remember
+from cogcli.cognition.reasoning import ModelAccess, Reasoning, begin_state
 from cogcli.cognition.turn import pass_turn
 from cogcli.cognition.turn_record import milliseconds
 from cogcli.core.errors import BudgetExceededError, CogcliError, PolicyApprovalError
@@ -29,11 +31,20 @@ LEAST_HEARTBEAT_MS: Final = 100
 """However short `heartbeat_ms` is: each sign of life is an event of the log."""
 
 
-class AgentProgram:
-    """The program of one agent's run. `remember` is None on replay."""
+class Stores(NamedTuple):
+    """What stores a run's turns, and its end."""
 
-    def __init__(self, given: Invocation, planner: Planner, remember: Remember | None) -> None:
-        self._given, self._planner, self._remember = given, planner, remember
+    remember: Remember
+    finish: Finish
+
+
+class AgentProgram:
+    """The program of one agent's run. `stores` is None on replay, `model` where none is asked."""
+
+    def __init__(
+        self, given: Invocation, planner: Planner, stores: Stores | None, model: ModelAccess | None = None
+    ) -> None:
+        self._given, self._planner, self._stores, self._model = given, planner, stores, model
         self._loop: Progress | None = None
 
     def limit(self, engine: Engine) -> Limit | None:
@@ -74,13 +85,20 @@ class AgentProgram:
         }
         decision = decision_of_log(root.engine.sink.history(), made)
         payload = {"decision_id": decision["decision_id"], **made, "record_hash": decision["record_hash"]}
-        root.run.emit(build.of_turn("decision.recorded", root.run.state.run_id, payload))
+        event = root.run.emit(build.of_turn("decision.recorded", root.run.state.run_id, payload))
+        if self._stores is not None and ending.status != "aborted":
+            self._stores.finish(loop.ended_run(event, outcome))
         return outcome._replace(outputs=loop.outputs())
 
     def _begin(self, root: RootRun) -> Progress:
         """The loop over this run, made once."""
         if self._loop is None:
-            self._loop = Progress(self._given, self._planner, root, self._remember)
+            self._loop = Progress(
+                self._given, self._planner, root, self._stores.remember if self._stores else None
+            )
+            if self._model is not None:
+                state = begin_state(self._given, self._model.mode, root.first.timestamp)
+                self._loop.reasoning = Reasoning(state, self._model, root)
         return self._loop
 
     def _beat(self, root: RootRun) -> Effects:
@@ -103,8 +121,16 @@ class AgentProgram:
 
 
 def agent_run(
-    given: Invocation, *, planner: Planner = TEMPLATE, remember: Remember | None = None
-) -> AgentRun:
-    """The run of an invocation, as `runs` starts it. `remember` is None where nothing is stored."""
-    program = AgentProgram(given, planner, remember)
-    return AgentRun(given.request.message, given.to_payload(), given.pins, program, given.policy)
+    given: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
+    model: ModelAccess | None = None,
+) -> AgentRun:  # fmt: skip
+    """The run of an invocation, as `runs` starts it: planned by a model where there is one, else by templates.
+    `stores` is None where nothing is stored."""
+    if planner is None:
+        planner = ModelPlanner(model.info) if model else TEMPLATE
+    program = AgentProgram(given, planner, stores, model)
+    if model is None:
+        return AgentRun(given.request.message, given.to_payload(), given.pins, program, given.policy)
+    pins = {**given.pins, "model": model.info.to_payload()}
+    payload = {**given.to_payload(), "mode": model.mode}
+    return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)

@@ -35,6 +35,8 @@ class Observer:
         self._refs: dict[str, str] = {}
         self._gates: list[dict[str, Any]] = []
         self._learned: list[Edge] = []
+        self.calls = 0
+        """How many calls were made."""
         self.denial = ""
         """Why the policy said no last: the rule, else the reason."""
         self.post_gate_failed = False
@@ -116,6 +118,19 @@ class Observer:
         closing = self._closings.get(step_id)
         return None if closing is None else closing.payload.get("output") or closing.payload.get("error")
 
+    def results_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
+        """What came of each step of a plan that ended, as a model is told it."""
+        results = []
+        for step in plan.skill.steps:
+            if (closing := self._closings.get(step.id)) is not None:
+                payload = closing.payload
+                success = payload["step_status"] == "done"
+                told = {"output": payload.get("output") or {}} if success else {"error": _error_of(payload)}
+                results.append(
+                    {"name": step.uses, "success": success, "step": step.id, **told, "truncated": False}
+                )
+        return results
+
     def effects_of(self, plan: TurnPlan) -> list[dict[str, Any]]:
         """What came of each step of a plan."""
         return [self._effect(step.id, step.uses) for step in plan.skill.steps]
@@ -143,3 +158,10 @@ class Observer:
     def facts(self) -> list[dict[str, Any]]:
         """The facts of the run so far, as memory events hold them."""
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]
+
+
+def _error_of(payload: dict[str, Any]) -> dict[str, Any]:
+    """Why a step did not end well."""
+    error = object_of(payload.get("error"))
+    code = error.get("code") or payload.get("reason") or payload["step_status"]
+    return {"code": code, "message": error.get("message") or "", "hint": error.get("hint") or ""}

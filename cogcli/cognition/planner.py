@@ -6,11 +6,14 @@ skill, so that the engine runs it as any other; its step ids begin with `t<turn>
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
+from cogcli.agent.state import AgentState
 from cogcli.cognition.invocation import Invocation
 from cogcli.context.compiler import CompiledContext
 from cogcli.core.canonical import digest_of
+from cogcli.models.port import ModelReply, ModelRequest
 from cogcli.specs.pack import DecisionSpec, TaskTemplate
 from cogcli.specs.pack_skills import agent_skill_id, template_skill
 from cogcli.specs.skill import Skill, skill_from
@@ -38,6 +41,8 @@ class Candidate(NamedTuple):
     calls: tuple[ProposedCall, ...] = ()
     response: str = ""
     asking: bool = False
+    fault: str = ""
+    """Why nothing usable was proposed; empty where something was."""
 
     def to_payload(self, decision_key: str) -> dict[str, Any]:
         """The members of `candidate.proposed`."""
@@ -60,6 +65,30 @@ class JudgmentView(NamedTuple):
     """What came of the calls so far."""
     notices: tuple[dict[str, Any], ...] = ()
     """Why a proposal before was not taken: problems, denials, loops."""
+    now: str = ""
+    """The timestamp of the last event."""
+    seed: int = 0
+    room: int = 0
+    """How many tokens a prompt may have."""
+    state: AgentState | None = None
+    """The state of a planner that reasons."""
+
+
+class Judged(NamedTuple):
+    """A candidate with the state that it came of. `notes`: what was dropped, cut or refused of the update."""
+
+    candidate: Candidate
+    state: AgentState
+    notes: tuple[dict[str, Any], ...] = ()
+
+
+class Question(NamedTuple):
+    """A model has to be asked before there is a candidate."""
+
+    purpose: str
+    request: ModelRequest
+    take: Callable[[ModelReply], Judged | Question]
+    """What follows from the reply."""
 
 
 class Planner(Protocol):
@@ -70,8 +99,8 @@ class Planner(Protocol):
     replans: bool
     """Whether it proposes something else after a no."""
 
-    def propose(self, view: JudgmentView) -> Candidate:
-        """The candidate of a turn: equal for an equal view."""
+    def propose(self, view: JudgmentView) -> Candidate | Question:
+        """The candidate of a turn, or what a model has to be asked for it: equal for an equal view."""
         ...
 
 

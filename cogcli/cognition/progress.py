@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from cogcli.cognition.ends import LoopEnding, denied, refused, unplanned
 from cogcli.cognition.escalation import Escalation
 from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.observer import Observer
 from cogcli.cognition.planner import Candidate, Planner, TurnPlan, decision_of
+from cogcli.cognition.reasoning import Reasoning
 from cogcli.cognition.turn_record import TurnRecord
+from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import RootRun
 from cogcli.events import build
+from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Exceeded
 from cogcli.governance.guardrails import matching
 from cogcli.governance.loop_guard import LoopGuard, LoopTrip
@@ -20,6 +23,30 @@ from cogcli.specs.pack import Guardrail
 
 Remember = Callable[[dict[str, Any], str, str], None]
 """Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time."""
+
+
+class EndedRun(NamedTuple):
+    """What a run leaves to the stores when it ends. `event_id` is that of its decision; `messages` are those of the
+    conversation that are new."""
+
+    run_id: str
+    episode_id: str
+    event_id: str
+    at: str
+    response: str
+    success: bool
+    mode: str
+    turns: int
+    calls: int
+    template: str
+    failure_code: str
+    messages: tuple[dict[str, Any], ...]
+    reasoning: dict[str, Any] | None
+    """None where no model reasons."""
+
+
+Finish = Callable[[EndedRun], None]
+"""Stores what a run leaves."""
 
 
 class Progress:
@@ -34,6 +61,8 @@ class Progress:
         self.guard = LoopGuard()
         self.turn = 0
         self.record = TurnRecord(root, 0, {})
+        self.reasoning: Reasoning | None = None
+        """What a planner that asks a model keeps."""
         self.ending: LoopEnding | None = None
         self.candidate = Candidate(planner.name)
         self.plan: TurnPlan | None = None
@@ -46,6 +75,8 @@ class Progress:
         self.last_gap = ""
         """The step or gap on which the replan before ended."""
         self.replans = 0
+        self.failing = 0
+        """How many calls failed one after the other."""
 
     @property
     def skips_action(self) -> bool:
@@ -75,6 +106,28 @@ class Progress:
         met = "met" if self.goal_met else "unmet"
         words = self.plan.template.outcome if self.plan and self.plan.template else {}
         return words.get(met) or met
+
+    def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
+        """What the run leaves, when its decision is recorded."""
+        request, success = self.given.request, outcome.status == "ok"
+        said = [("user", request.message, self.root.first.timestamp)]
+        said += [("assistant", self.response, decision.timestamp)] if self.response else []
+        state = self.reasoning.state if self.reasoning else None
+        return EndedRun(
+            self.root.run.state.run_id,
+            decision.episode_id,
+            decision.id,
+            decision.timestamp,
+            self.response,
+            success,
+            state.execution.mode if state else "",
+            self.turn,
+            self.seen.calls,
+            self.candidate.template,
+            outcome.error.code if outcome.error else "",
+            tuple({"role": role, "content": text, "timestamp": at} for role, text, at in said),
+            state.reasoning.to_payload() if state else None,
+        )
 
     # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from cogcli.cognition.critic import Results, Score, Verification, score
-from cogcli.cognition.ends import SKIPPED, LoopEnding, denied
+from cogcli.cognition.ends import SKIPPED, LoopEnding, denied, failing
 from cogcli.cognition.progress import Progress
 from cogcli.cognition.reply import is_met, render
 from cogcli.cognition.turn_record import milliseconds
@@ -14,6 +14,9 @@ from cogcli.governance.guardrails import matching
 from cogcli.governance.pressure import Pressures, budget_pressure, loop_pressure, share
 from cogcli.governance.proposals import proposal_from
 from cogcli.specs.pack import BUILT_IN_GATE
+
+MOST_FAILING: Final = 3
+"""How many calls may fail one after the other."""
 
 
 def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str) -> None:
@@ -24,10 +27,15 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     if loop.ending is None and verification.verdict == "ok":
         scored = _score(loop, outcome, late, state["escalation_propensity"])
     loop.goal_met = scored.goal_met
+    _count_failing(loop)
     if loop.ending is None and (verification.verdict == "ok" or loop.skips_action):
         _decide(loop, scored, outcome)
-    if loop.ending is None:
+    if loop.ending is None and not loop.candidate.fault:
         _count_idle(loop)
+    if loop.reasoning is not None:
+        results = loop.seen.results_of(loop.plan) if loop.plan and loop.effects else []
+        ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
+        loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
     _consolidate(loop)
     known = loop.record.known
     known["score"] = {**scored._asdict(), "next": "stop" if loop.ending else "continue"}
@@ -116,6 +124,16 @@ def _finish(loop: Progress, scored: Score) -> None:
     unresolved = loop.policy.unresolved
     reason = "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
     loop.ending = LoopEnding("completed", "input_missing" if loop.candidate.asking else reason)
+
+
+def _count_failing(loop: Progress) -> None:
+    """End a run of a planner that tries again where one call after the other fails."""
+    for effect in loop.effects:
+        if effect["status"] in ("done", "failed"):
+            loop.failing = loop.failing + 1 if effect["status"] == "failed" else 0
+    if loop.ending is None and loop.planner.replans and loop.failing >= MOST_FAILING:
+        failed = [effect["step_id"] for effect in loop.effects if effect["status"] == "failed"]
+        loop.ending = failing(loop.seen.result_of(failed[-1]))
 
 
 def _count_idle(loop: Progress) -> None:

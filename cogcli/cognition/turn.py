@@ -6,6 +6,7 @@ from typing import Any
 
 from cogcli.cognition.critic import Verification, verify
 from cogcli.cognition.ends import denial_of, denied, overpacked, refused
+from cogcli.cognition.judgment import judge
 from cogcli.cognition.layers import ORDER
 from cogcli.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.cognition.progress import Progress
@@ -33,7 +34,7 @@ def pass_turn(loop: Progress) -> Effects:
     before, loop.effects = loop.effects, []
     context = _compile(loop)
     began = engine.now
-    _judge(loop, context, before)
+    yield from _judge(loop, context, before)
     verification = _verify(loop, context)
     allowed = _gate(loop, context, verification)
     limit = loop.given.limits.get("stage_latency_ms.plan")
@@ -68,13 +69,8 @@ def _open_turn(loop: Progress) -> None:
 
 def _compile(loop: Progress) -> CompiledContext:
     """The context of the turn. A message that needs a person waits for one here; one that is refused ends the run."""
-    state, given = loop.root.run.state, loop.given
-    context = compile_context(
-        given.compile_input(loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned)
-    )
-    members = {"context_hash": context.hash, "context": context.payload}
-    loop.record.emit("context.compiled", members)
-    loop.record.known["context"] = {"context_hash": context.hash}
+    given = loop.given
+    context = _compiled(loop)
     loop.policy.note_facts(context.compilation.evidence.facts)
     if loop.ending is None and context.refused:
         loop.ending = refused(context.refused)
@@ -85,12 +81,38 @@ def _compile(loop: Progress) -> CompiledContext:
     return context
 
 
-def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any]]) -> None:
+def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
+    """Compile the context of the turn, with this part of its tokens, and append it."""
+    state = loop.root.run.state
+    given = loop.given.compile_input(
+        loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
+    )
+    tokens = {"tokens.context": int(given.limits["tokens.context"] * part)}
+    context = compile_context(given._replace(limits={**given.limits, **tokens}))
+    loop.record.emit("context.compiled", {"context_hash": context.hash, "context": context.payload})
+    loop.record.known["context"] = {"context_hash": context.hash}
+    return context
+
+
+def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any]]) -> Effects:
     """Ask the planner, unless the run ends already. `effects` are those of the turn before."""
     loop.plan = None
+    view = JudgmentView(
+        loop.given,
+        context,
+        loop.turn,
+        tuple(effects),
+        tuple(loop.notices),
+        loop.root.engine.now,
+        loop.root.first.payload["seed"],
+        int(loop.given.limits["tokens.context"]),
+        loop.reasoning.state if loop.reasoning else None,
+    )
+    candidate = None
     if loop.ending is None:
-        view = JudgmentView(loop.given, context, loop.turn, tuple(effects), tuple(loop.notices))
-        loop.candidate = loop.planner.propose(view)
+        candidate = yield from judge(loop, view, lambda part: _compiled(loop, part))
+    if candidate is not None:
+        loop.candidate = candidate
         loop.record.emit("candidate.proposed", loop.candidate.to_payload(loop.decision_key))
         loop.plan = to_plan(loop.given, loop.candidate, loop.turn)
         loop.response = loop.candidate.response

@@ -331,7 +331,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("policy", PolicyDeniedError, "policy.denied policy.refused", VETOED),
     FailureRow("approval", PolicyApprovalError, "policy.approval policy.escalated", PENDING),
     FailureRow("budget", BudgetExceededError, "budget.exceeded", VETOED),
-    FailureRow("agent", AgentError, "agent.replans context.overpacked model.context", NO),
+    FailureRow("agent", AgentError, "agent.replans agent.reply context.overpacked model.context", NO),
     FailureRow("agent", ModelAccessError, "model.auth", ENVIRONMENT),
     FailureRow("else", InternalError, "internal", BUG),
     FailureRow(

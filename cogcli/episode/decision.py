@@ -32,6 +32,8 @@ _SETTINGS: Final = ("heartbeat_ms", "soft", "stage_latency_ms")
 _ENDING: Final = ("decision_key", "status", "status_reason", "outcome", "outputs")
 """The members by which a run ends."""
 _COUNTED_REPLAN: Final = "replan"
+TOKENS: Final = "tokens.workflow"
+"""The budget that model calls are charged to."""
 
 
 def decision_id_of(run_id: str) -> str:
@@ -80,6 +82,8 @@ class DecisionFold:
         """The code with which the run waits."""
         self.contexts: list[dict[str, Any]] = []
         """The compiled context of each turn."""
+        self.agent: dict[str, Any] = {}
+        """The `x-agent` of `state.json`; empty where no model reasons."""
         self.apply(started)
 
     def apply(self, event: Event) -> None:
@@ -91,6 +95,7 @@ class DecisionFold:
             return
         self._active.apply(event)
         payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
+        self._count_tokens(object_of(payload.get("usage")))
         if row.closes:
             self._take_call(event, payload)
         elif row.starts or row.repeats:
@@ -133,6 +138,8 @@ class DecisionFold:
             self._paused = payload["reason"].partition(":")[0]
         elif kind == "memory.proposed":
             self._proposals += payload["proposals"]
+        elif kind == "agent.updated":
+            self.agent = {"execution": payload["execution"], "reasoning": payload["reasoning"]}
 
     def _take_context(self, context: dict[str, Any]) -> None:
         """Take up what was compiled; nothing of it where a member is of another shape."""
@@ -151,6 +158,12 @@ class DecisionFold:
         path = StepPath(event.step_id or "")
         if payload.get("binding") and not path.is_gate and not path.in_probe:
             self._used["tool_calls.per_workflow"] += 1
+
+    def _count_tokens(self, usage: dict[str, Any]) -> None:
+        """Count what a model call, or the calls of a step, used."""
+        tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
+        if tokens:
+            self._used[TOKENS] += tokens
 
     def _take_call(self, event: Event, payload: dict[str, Any]) -> None:
         path = StepPath(event.step_id or "")
@@ -249,7 +262,7 @@ class DecisionFold:
     def budgets(self, tokens: int) -> dict[str, dict[str, Any]]:
         """Limit and use of each budget, of those that nobody counts over the run a use of null. `tokens`: of all
         model calls."""
-        used = {"tool_calls.per_workflow": 0, "tokens.workflow": tokens, **self.used()}
+        used = {"tool_calls.per_workflow": 0, TOKENS: tokens, **self.used()}
         limits = object_of(self._agent.get("limits"))
         return {
             key: {"limit": limit, "used": used.get(key)}

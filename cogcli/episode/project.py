@@ -190,6 +190,8 @@ class Projection:
         }
         if self.decision is not None:
             document["x-decision"] = self.decision.summary()
+            if self.decision.agent:
+                document["x-agent"] = self.decision.agent
         if self.rules > FIRST:
             _shorten(document, put)
         return document

@@ -324,6 +324,54 @@ class CandidateProposed(Payload):
     response: str = ""
 
 
+class ModelRequested(Payload):
+    """What a model is asked, written before it leaves. The request's tools and schema are JSON texts."""
+
+    turn: Count
+    call_id: str
+    purpose: str
+    request: Json
+
+
+class ModelRetried(Payload):
+    """A model is asked the same once more, for this reason."""
+
+    call_id: str
+    attempt: Count
+    reason: str
+    wait_ms: Count
+    error: Json
+
+
+class ModelResent(Payload):
+    """What was asked before the process ended is asked once more: no answer to it is known."""
+
+    call_id: str
+
+
+class ModelAnswered(Payload):
+    """What a model answered, or how it failed; the arguments of tool calls are JSON texts."""
+
+    turn: Count
+    call_id: str
+    request_hash: str
+    reply: Json | None = None
+    error: Json | None = None
+    usage: Usage
+    estimated: bool = False
+    latency_ms: Count
+
+
+class AgentUpdated(Payload):
+    """The state of an agent that a model reasons for; `notes` are what was dropped, cut or refused of its update."""
+
+    turn: Count
+    mode: str
+    notes: list[Json] = []
+    execution: Json
+    reasoning: Json
+
+
 class Criticised(Payload):
     """What the critic says of a plan before it runs, or of what came of it."""
 

@@ -122,6 +122,17 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     ),
     "layer.completed": EventType("", "LayerCompleted", detail=True, words=("turn", "layer", "skipped")),
     "context.compiled": EventType("interpret", "ContextCompiled", detail=True, words=("turn", "context_hash")),
+    "model.requested": EventType("reason", "ModelRequested", begins=True, words=("turn", "call_id", "purpose")),
+    "model.retried": EventType(
+        "reason", "ModelRetried", begins=True, words=("call_id", "attempt", "reason", "wait_ms"),
+        attributes=("call_id", "attempt", "reason", "wait_ms"),
+    ),
+    "model.resent": EventType("reason", "ModelResent", begins=True, one_process_only=True, words=("call_id",)),
+    "model.answered": EventType(
+        "reason", "ModelAnswered", reduced=True, words=("turn", "call_id", "ms", "tool", "reason"),
+        attributes=("call_id", "latency_ms"),
+    ),
+    "agent.updated": EventType("reason", "AgentUpdated", detail=True, words=("turn", "mode")),
     "candidate.proposed": EventType(
         "action_candidate", "CandidateProposed", words=("turn", "planner", "template")
     ),

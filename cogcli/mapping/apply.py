@@ -161,10 +161,15 @@ def _finish(state: ExecutionState, event: Event) -> None:
     _count(state, status, entry.latency_ms, payload.get("usage"))
 
 
+def _answer(state: ExecutionState, event: Event) -> None:
+    _sum_usage(state, event.payload["usage"])
+
+
 REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     "plan.created": _plan,
     "step.started": _start,
     "call.retried": _retry,
+    "model.answered": _answer,
     "run.terminated": _terminate,
     **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
 }
@@ -177,10 +182,15 @@ def _count(state: ExecutionState, status: str, latency: int | None, usage: dict[
         sums.step_count += 1
         sums.elapsed_ms += latency or 0
     if usage:
-        sums.llm_calls += usage["llm_calls"]
-        sums.tool_calls += usage["tool_calls"]
-        sums.tokens_in += usage["tokens_in"]
-        sums.tokens_out += usage["tokens_out"]
+        _sum_usage(state, usage)
+
+
+def _sum_usage(state: ExecutionState, usage: dict[str, int]) -> None:
+    sums = state.trace.metrics
+    sums.llm_calls += usage["llm_calls"]
+    sums.tool_calls += usage["tool_calls"]
+    sums.tokens_in += usage["tokens_in"]
+    sums.tokens_out += usage["tokens_out"]
 
 
 def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:

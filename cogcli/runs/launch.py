@@ -119,6 +119,8 @@ def launch(
             effects=effects or {},
         )
         agent = prepared.agent
+        if agent is not None and agent.secrets is not None:
+            agent.secrets.connect(redactor.add)
         finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
         return result._replace(leftovers=tuple(runner.leftovers))

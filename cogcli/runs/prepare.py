@@ -46,6 +46,26 @@ class AgentRun(NamedTuple):
     pins: Mapping[str, Any]
     program: RunProgram
     policy: CallPolicy
+    secrets: LearnedSecrets | None = None
+    """Those that the program itself reads, to be masked in the log."""
+
+
+class LearnedSecrets:
+    """Secrets on their way to what masks them, which may come later than the first of them."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+        self._add: Callable[[str], None] = self._waiting.append
+
+    def add(self, secret: str) -> None:
+        """A secret was read."""
+        self._add(secret)
+
+    def connect(self, add: Callable[[str], None]) -> None:
+        """Pass all of them to `add`, those that were read already first."""
+        self._add = add
+        for secret in self._waiting:
+            add(secret)
 
 
 AgentOf = Callable[["Event", Catalog], AgentRun]

@@ -155,6 +155,8 @@ class _Resumption(NamedTuple):
             repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
             doubts = OpenDoubts(log, journal, resolutions, repeats)
             agent = recorded_agent(environment.agent_of, catalog, self.started)
+            if agent is not None and agent.secrets is not None:
+                agent.secrets.connect(redactor.add)
             engine = self._engine(catalog, live, doubts, listener, control, agent)
             skill, first = self.started.payload["skill"]["id"], request_from(self.started)
             finished = run_engine(engine, skill, first, log.root or "", journal, control, agent)

@@ -41,6 +41,8 @@ class Flow(NamedTuple):
     """What else it calls that it may be killed at."""
     request: str = ""
     """What an agent is asked, for its run; empty for the run of a skill."""
+    model: str = ""
+    """The script of the model that plans it; empty where templates do."""
 
 
 AGENT = Flow("agent", 5, ("--approve", "GATE_FINANCE", "--by", "ann:finance"), request="pay")
@@ -48,8 +50,10 @@ AGENTS = (
     AGENT,
     Flow("agent-escalated", 5, ("--approve", "GATE_OPERATOR", "--by", "ann"), request="escalated"),
     Flow("agent-lanes", 0, request="lanes"),
+    AGENT._replace(name="agent-model", model="pay"),
 )
-"""Turns of an agent: two effects of two services and a person in between; a person before the plan, too; lanes."""
+"""Turns of an agent: two effects of two services and a person in between; a person before the plan, too; lanes; the
+same effects as a model plans them, over three turns."""
 FLOWS = (
     Flow("linear", 0),
     Flow("parallel", 0),
@@ -113,7 +117,9 @@ class Sandbox:
         """The arguments of a run."""
         if flow.request:
             request = str(self.registry / "requests" / f"{flow.request}.json")
-            return ["agent", "invoke", request, *flow.flags, *self.flags()]
+            script = self.registry / "models" / f"{flow.model}.yaml"
+            model = ["--model", f"scripted:{script}"] if flow.model else []
+            return ["agent", "invoke", request, *model, *flow.flags, *self.flags()]
         return ["run", f"crash.{flow.skill or flow.name}", "-p", "text=hello", *flow.flags, *self.flags()]
 
     def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from fakes.language_model import FakeModel
 from fakes.runner import ScriptedRunner, gives
 from fakes.runs import RUN_ID, engine_for
 from fakes.sink import MemorySink, payload_of
@@ -12,8 +13,10 @@ from fakes.support_desk import CAPABILITIES
 from fakes.support_desk import pack as support_pack
 
 from cogcli.cognition.invocation import Fetched, Invocation, intent_of
-from cogcli.cognition.loop import agent_run
-from cogcli.cognition.planner import TEMPLATE, Candidate, JudgmentView, Planner, ProposedCall
+from cogcli.cognition.loop import Stores, agent_run
+from cogcli.cognition.planner import Candidate, JudgmentView, Planner, ProposedCall
+from cogcli.cognition.progress import EndedRun
+from cogcli.cognition.reasoning import ModelAccess
 from cogcli.context.inputs import AgentRequest, User
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.governance.budgets import COUNTED, DEFAULTS, Budgets, merge_limits
@@ -77,6 +80,7 @@ class RanAgent(NamedTuple):
     sink: MemorySink
     runner: ScriptedRunner
     remembered: list[dict[str, Any]]
+    ended: list[EndedRun]
 
     @property
     def status(self) -> str:
@@ -141,20 +145,29 @@ def invocation(
 
 
 def invoke(
-    planner: Planner = TEMPLATE,
+    planner: Planner | None = None,
     given: Invocation | None = None,
     *,
     scripts: dict[str, Any] | None = None,
     skills: Iterable[Skill] = (),
+    model: FakeModel | None = None,
+    mode: str = "adapt",
     **engine: Any,
 ) -> RanAgent:
-    """Run an agent to its end."""
+    """Run an agent to its end; with a model it plans."""
     given = given or invocation()
     called = {id: each for id, each in given.capabilities.items() if not each.reaches}
     catalog = Catalog(capabilities=called, skills={each.id: each for each in skills})
     catalog = with_pack_skills(catalog, given.pack)
     remembered: list[dict[str, Any]] = []
-    made = agent_run(given, planner=planner, remember=lambda content, run, at: remembered.append(content))
+    finished_runs: list[EndedRun] = []
+    access = ModelAccess(model.describe(), lambda known: model, mode=mode) if model else None
+    made = agent_run(
+        given,
+        planner=planner,
+        stores=Stores(lambda content, run, at: remembered.append(content), finished_runs.append),
+        model=access,
+    )
     runner = ScriptedRunner({**SCRIPTS, **(scripts or {})})
     running = engine_for(runner, called.values(), catalog.skills.values(), policy=made.policy, **engine)
     asked = Request(
@@ -170,4 +183,4 @@ def invoke(
     plan = running.plan_of(agent_skill_id(given.pack))
     finished = execute(running, plan, asked, RUN_ID, made.program)
     assert isinstance(running.sink, MemorySink)
-    return RanAgent(finished, running.sink, runner, remembered)
+    return RanAgent(finished, running.sink, runner, remembered, finished_runs)

@@ -75,6 +75,7 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
             intent=flags.intent or request.intent,
             user=request.user._replace(user_id=flags.user or request.user.user_id),
             params={**request.params, **_params(flags.param, problems)},
+            session_id=flags.session or request.session_id,
         )
     )
     options = run_options(context, flags, problems)
@@ -83,7 +84,7 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     options["trace_id"] = options["trace_id"] or given.trace_id or None
     options["tags"] = {**given.tags, **options["tags"]}
     run = RunRequest(skill_id="", inputs={}, frame={}, policy=policy, **options)
-    return GivenInvocation(given, run, not flags.no_memory)
+    return GivenInvocation(given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt")
 
 
 def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""The model of an agent's run: as settings and flags name it, or as the run was begun with
+(docs/reference/models.md#settings)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cogcli.app.language_model import chosen_model, open_chosen
+from cogcli.app.settings import Settings
+from cogcli.cognition.model_calls import OnText
+from cogcli.cognition.reasoning import ModelAccess
+from cogcli.core.errors import InternalError
+from cogcli.events.envelope import Event
+from cogcli.models.port import LanguageModel, ModelInfo
+from cogcli.runs.prepare import LearnedSecrets
+
+
+def model_access(
+    settings: Settings, named: str, mode: str, on_text: OnText | None = None
+) -> ModelAccess | None:
+    """The model that a run is planned by; None where templates plan. Raises as `language_model.model_of`."""
+    chosen, secrets = chosen_model(settings, named), LearnedSecrets()
+    model = open_chosen(settings, chosen, learn=secrets.add)
+    if model is None:
+        return None
+    info, timeout = model.describe(), chosen.settings.timeout_s
+    return ModelAccess(info, lambda known: model, on_text, mode, timeout, secrets)
+
+
+def recorded_model(settings: Settings | None, started: Event) -> ModelAccess:
+    """The model that a run was planned by, to go on with; without settings it is never asked."""
+    pinned, mode = started.payload["pins"]["model"], started.payload["agent"]["mode"]
+    info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
+    reopen = partial(_reopen, settings, info, secrets) if settings else None
+    return ModelAccess(info, reopen, mode=mode, secrets=secrets)
+
+
+def _reopen(settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int) -> LanguageModel:
+    chosen = chosen_model(settings, f"{info.adapter}:{info.name}")
+    model = open_chosen(settings, chosen, learn=secrets.add, sent=known)
+    if model is None:
+        raise InternalError("internal", "a run that a model planned has none")
+    return model

@@ -1,0 +1,29 @@
+"""The response of an agent as its model writes it, on a terminal (docs/reference/agent-run.md#streaming)."""
+
+from __future__ import annotations
+
+from cogcli.agent.reply_text import partial_response
+from cogcli.cli.streams import Screen
+from cogcli.core.terminal_text import visible_block
+
+
+class StreamedResponse:
+    """Writes what can be read of a response to stderr while it grows."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._shown = ""
+
+    def __call__(self, text: str) -> None:
+        """The text of a reply so far."""
+        response = partial_response(text)
+        if len(response) > len(self._shown) and response.startswith(self._shown):
+            self._screen.notify(visible_block(response[len(self._shown) :]))
+            self._shown = response
+
+    def close(self, response: str) -> bool:
+        """End the line; whether the whole response stands there."""
+        shown, self._shown = self._shown, ""
+        if shown:
+            self._screen.notify("\n")
+        return bool(shown) and shown == response

@@ -1,0 +1,109 @@
+"""Model calls of a run: what is written, what is charged, what is asked again (docs/reference/models.md#calls)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakes.language_model import FakeModel
+from fakes.runner import ScriptedRunner
+from fakes.runs import RUN_ID, engine_for, request
+from fakes.sink import MemorySink
+from fakes.specs import skill
+
+from cogcli.cognition.model_calls import AnsweredCall, ModelCalls, request_of_log
+from cogcli.engine.context import Engine
+from cogcli.engine.outcome import RunOutcome
+from cogcli.engine.run import Limit, RootRun, execute
+from cogcli.engine.tasks import Effects
+from cogcli.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
+
+QUESTION = ModelRequest(
+    ({"role": "user", "content": "what now?"},),
+    ({"name": "login", "description": "", "parameters": {"properties": {"password": {"type": "string"}}}},),
+    {"type": "object"},
+)
+CALL = {"id": "c1", "name": "login", "args": {"password": "opensesame"}}
+REPLY = ModelReply("so", (CALL,), "stop", TokenUsage(7, 3), "m", "r1")
+
+
+class Asking:
+    """A program that asks the question this often."""
+
+    def __init__(self, model: FakeModel, times: int = 1, on_text: Any = None) -> None:
+        self._model, self._times, self._on_text = model, times, on_text
+        self.answers: list[AnsweredCall] = []
+
+    def limit(self, engine: Engine) -> Limit | None:
+        return None
+
+    def run(self, root: RootRun) -> Effects:
+        calls = ModelCalls(root, lambda known: self._model, self._on_text)
+        for turn in range(1, self._times + 1):
+            self.answers.append((yield from calls.ask(turn, "judgment", QUESTION)))
+        return RunOutcome("ok", None, {})
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        return outcome
+
+
+def ask(
+    model: FakeModel, times: int = 1, on_text: Any = None
+) -> tuple[list[AnsweredCall], list[tuple[str, dict[str, Any]]]]:
+    """What came of the questions, and the model events of the log."""
+    program, engine = Asking(model, times, on_text), engine_for(ScriptedRunner({}), [], [skill()], fast=False)
+    execute(engine, engine.plan_of(skill().id), request(), RUN_ID, program)
+    assert isinstance(engine.sink, MemorySink)
+    events = [(str(e.event_type), e.payload) for e in engine.sink.events]
+    return program.answers, [each for each in events if each[0].startswith("model.")]
+
+
+def test_a_question_is_written_before_it_leaves_and_what_is_sent_is_what_is_written() -> None:
+    model = FakeModel(REPLY)
+    (asked,), ((first, requested), (last, answered)) = ask(model)
+    assert (first, last) == ("model.requested", "model.answered")
+    assert asked == AnsweredCall(REPLY, 10)
+    (sent,) = model.asked
+    assert (
+        request_of_log(requested["request"])._replace(call_id="m1") == sent == QUESTION._replace(call_id="m1")
+    )
+    assert answered["request_hash"] == sent.request_hash
+    assert answered["usage"] == {"llm_calls": 1, "tool_calls": 0, "tokens_in": 7, "tokens_out": 3}
+
+
+def test_a_member_named_like_a_secret_is_kept_in_schemas_and_arguments() -> None:
+    _, ((_, requested), (_, answered)) = ask(FakeModel(REPLY))
+    assert '"password":{"type":"string"}' in requested["request"]["tools"]
+    assert answered["reply"]["tool_calls"] == [{**CALL, "args": '{"password":"opensesame"}'}]
+
+
+def test_a_busy_model_is_asked_again_and_each_try_is_counted() -> None:
+    busy = ModelError("overloaded", "busy", retry_after=0.0)
+    model = FakeModel(busy, busy, REPLY, REPLY)
+    (asked, again), events = ask(model, 2)
+    assert [name for name, _ in events] == [
+        "model.requested", "model.retried", "model.retried", "model.answered", "model.requested", "model.answered",
+    ]  # fmt: skip
+    assert [payload["attempt"] for name, payload in events if name == "model.retried"] == [2, 3]
+    assert events[3][1]["usage"]["llm_calls"] == 3
+    assert (asked.outcome, again.outcome) == (REPLY, REPLY)
+    assert [payload["call_id"] for name, payload in events if name == "model.requested"] == ["m1", "m2"]
+
+
+def test_an_error_is_an_outcome_and_costs_nothing() -> None:
+    (asked,), (_, (_, answered)) = ask(FakeModel(ModelError("auth", "who are you?")))
+    assert isinstance(asked.outcome, ModelError)
+    assert (asked.outcome.kind, asked.tokens) == ("auth", 0)
+    assert (answered["error"]["kind"], answered.get("reply")) == ("auth", None)
+
+
+def test_three_failures_are_the_end_of_it() -> None:
+    busy = ModelError("overloaded", "busy", retry_after=0.0)
+    (asked,), events = ask(FakeModel(busy, busy, busy, REPLY))
+    assert isinstance(asked.outcome, ModelError)
+    assert len(events) == 4
+
+
+def test_a_model_that_streams_shows_its_text_as_it_grows() -> None:
+    seen: list[str] = []
+    (asked,), _ = ask(FakeModel(REPLY, features=("stream",)), on_text=seen.append)
+    assert (seen, asked.outcome) == (["s", "so"], REPLY)
