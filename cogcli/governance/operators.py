@@ -180,7 +180,7 @@ def _subtract(first: Any, second: Any = MISSING) -> int | float:
 
 def _divide(dividend: Any, divisor: Any) -> int | float:
     a, b = number_of(dividend), _divisor(divisor)
-    return in_range(a // b if type(a) is int and type(b) is int and a % b == 0 else a / b)
+    return in_range(a // b if a % b == 0 else a / b)
 
 
 def _remainder(dividend: Any, divisor: Any) -> int | float:

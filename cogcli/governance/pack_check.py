@@ -73,8 +73,9 @@ def _references(
         if template.decision:
             yield (*path, "decision"), "decision", template.decision, decisions.decisions
         of_decision = decisions.decisions.get(template.decision)
-        for key, outcome in template.outcome.items() if of_decision else ():
-            yield (*path, "outcome", key), "outcome", outcome, of_decision.outcomes if of_decision else ()
+        if of_decision:
+            for key, outcome in template.outcome.items():
+                yield (*path, "outcome", key), "outcome", outcome, of_decision.outcomes
     for number, objective in enumerate(decisions.objectives):
         for place, intent in enumerate(objective.intents):
             yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, decisions.intents

@@ -99,6 +99,13 @@ TRUE: list[Any] = [
     {"!": {"!=": [1, 1]}},
     {"!": {"!==": ["a", "a"]}},
     {"if": [False, False, False, False, True]},
+    {"!": {"if": [True, False, True]}},
+    {"!": {"in": ["x", ["a"]]}},
+    {"in": ["a", ["a"]]},
+    {"!": {"missing_some": [0, ["user.name"]]}},
+    {"!!": {"missing_some": [1, ["user.name"]]}},
+    {"!!": {"map": [[False], {"var": ""}]}},
+    {"!!": {"filter": [[False], True]}},
     {"if": [True, True, {"<": ["x", 1]}, False]},
     {"or": [True, {"<": ["x", 1]}]},
     {"!": {"and": [False, {"<": ["x", 1]}]}},
@@ -130,6 +137,7 @@ ERRORS: list[tuple[Any, str, str]] = [
     ({"and": [1, True]}, "type", "/and"),
     ({"if": ["x", True, False]}, "type", "/if"),
     ({"none": [{"var": "user.role"}, True]}, "type", "/none"),
+    ({"==": [{"filter": [[1], {"var": ""}]}, [1]]}, "type", "/==/0/filter"),
     ({"some": [[1, "2"], {">": [{"var": ""}, 0]}]}, "type", "/some/1/>"),
     ({"!": {"merge": [{"var": "user.role"}]}}, "type", "/!/merge"),
     ({"!": [{"missing_some": [1, "user.role"]}]}, "type", "/!/0/missing_some"),
@@ -282,9 +290,20 @@ def test_an_error_names_the_variable_that_is_missing_and_no_other() -> None:
     assert (found.pointer, found.missing) == ("/or/1/log", "")
 
 
+TAKES: dict[tuple[int, int | None], str] = {
+    (1, 1): "! !!",
+    (1, 2): "var -",
+    (2, 2): "missing_some == === != !== > >= / % map filter all some none in",
+    (2, 3): "< <= substr",
+    (3, 3): "?: reduce",
+    (1, None): "missing and or + * min max merge cat",
+    (2, None): "if",
+}
+
+
 @pytest.mark.parametrize("name", OPERATORS)
-def test_each_operator_takes_as_many_arguments_as_it_says(name: str) -> None:
-    least, most, _ = OPERATORS[name]
+def test_each_operator_takes_as_many_arguments_as_it_should(name: str) -> None:
+    ((least, most),) = (count for count, names in TAKES.items() if name in names.split())
     for count in range(6):
         arguments: list[Any] = ["a", *[{"var": "x"}] * (count - 1)][:count]
         takes = least <= count and (most is None or count <= most)
@@ -306,6 +325,7 @@ COMPUTED: list[tuple[Any, set[str], bool]] = [
     ({"missing_some": [1, {"var": "names"}]}, {"names"}, True),
     ({"some": [[1], {"!!": [{"missing": ["a"]}]}]}, set(), False),
     ({"some": [{"var": "xs"}, {"var": "a"}]}, {"xs"}, False),
+    ({"map": [{"var": "xs"}, {"var": "a"}]}, {"xs"}, False),
     ({"reduce": [{"var": "xs"}, {"var": "current"}, {"var": "start"}]}, {"xs", "start"}, False),
     ({"var": ["a", {"var": "b"}]}, {"a", "b"}, False),
 ]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.support_desk import CAPABILITIES, pack, raw_pack
+from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.governance.pack_check import RuleTest, check_references, check_rules, run_tests
 from cogcli.governance.read_check import check_reads
 from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.yaml import reader
 
 
 def _problems(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str]]:
@@ -55,11 +56,8 @@ LAYER = "/decision_layer"
         ("policy_layer/permissions/0/allow/2", "a.b", "/policy_layer/permissions/0/allow/2"),
         ("policy_layer/rules/1/then/gate", "GATE", f"{RULES}/1/then/gate"),
         ("policy_layer/rules/0/applies_to", {"intents": ["x"]}, f"{RULES}/0/applies_to/intents/0"),
-        (
-            "policy_layer/guardrails/must_escalate/0/gate",
-            "GATE",
-            "/policy_layer/guardrails/must_escalate/0",
-        ),
+        ("policy_layer/guardrails/must_refuse/0/gate", "GATE", "/policy_layer/guardrails/must_refuse/0"),
+        ("policy_layer/guardrails/must_escalate/0/gate", "GATE", "/policy_layer/guardrails/must_escalate/0"),
         ("tooling_layer/capabilities/a.b", {}, "/tooling_layer/capabilities/a.b"),
         ("decision_layer/intents/0/templates", ["x"], f"{LAYER}/intents/0/templates/0"),
         ("decision_layer/intents/0/capabilities/0", "a.b", f"{LAYER}/intents/0/capabilities/0"),
@@ -182,7 +180,7 @@ def test_conditions_that_are_no_rules() -> None:
 def test_obligations_scopes_and_contradictions() -> None:
     def change(raw: dict[str, Any]) -> None:
         rules = raw["policy_layer"]["rules"]
-        rules[0]["then"]["obligations"] = ["evidense", "mask:receipt.card"]
+        rules[0]["then"]["obligations"] = ["evidense", "mask:receipt.card", "evidence"]
         rules[1]["applies_to"] = {"capabilities": ["payment.*"]}
         rules.append({**rules[0], "rule_id": "other", "then": {"verdict": "allow"}})
 
@@ -191,6 +189,17 @@ def test_obligations_scopes_and_contradictions() -> None:
         ("policy.unused", f"{RULES}/1/applies_to"),
         ("policy.contradiction", f"{RULES}/2/then/verdict"),
     ]
+
+
+def test_a_rule_for_no_capability_is_told_at_the_key_of_its_scope() -> None:
+    places = reader.parse(PACK_FILE.read_bytes(), file="pack.yaml").places
+    report = ProblemReport("pack.yaml", places)
+    scope = {"capabilities": ["payment.*"]}
+    check_rules(
+        _changed(lambda raw: _set(raw, "policy_layer/rules/1/applies_to", scope)), report, CAPABILITIES
+    )
+    at = places.key(("policy_layer", "rules", 1, "applies_to"))
+    assert [(found.line, found.column) for found in report.problems] == [(at.line, at.column)]
 
 
 def test_tests_beside_rules() -> None:
@@ -233,7 +242,9 @@ def test_a_target_names_an_intent_of_the_pack() -> None:
             ]
         }
 
-    assert _problems(change) == [("pack.reference", "/evaluation_layer/targets/1/intent")]
+    (problem,) = _report(change).problems
+    assert (problem.code, problem.path) == ("pack.reference", "/evaluation_layer/targets/1/intent")
+    assert problem.message == "no intent `support.refunds`"
 
 
 @pytest.mark.parametrize(
