@@ -7,23 +7,29 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.support_desk import CAPABILITIES, pack, raw_pack
+from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy_check import check_reach
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.yaml import reader
+from cogcli.yaml.positions import Places
 
 RULES = "/policy_layer/rules"
 
 
-def _found(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str, str]]:
+def _report(change: Callable[[dict[str, Any]], None], places: Places | None = None) -> ProblemReport:
     raw = copy.deepcopy(raw_pack())
     change(raw["policy_layer"])
-    report = ProblemReport("pack.yaml", None)
+    report = ProblemReport("pack.yaml", places)
     check_reach(pack(**raw), report, CAPABILITIES)
-    return [(problem.code, problem.path, problem.message) for problem in report.problems]
+    return report
+
+
+def _found(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str, str]]:
+    return [(problem.code, problem.path, problem.message) for problem in _report(change).problems]
 
 
 def _with_rule(condition: Any, verdict: str = "allow", **more: Any) -> list[tuple[str, str, str]]:
@@ -122,6 +128,51 @@ def test_roles_that_no_agent_has() -> None:
     assert codes[:2] == [
         ("policy.role", "/policy_layer/permissions/0/role"),
         ("policy.role", "/policy_layer/permissions"),
+    ]
+
+
+def test_what_is_wanting_as_a_whole_is_told_at_its_key() -> None:
+    def change(layer: dict[str, Any]) -> None:
+        layer["permissions"][0]["role"] = "clerk"
+        layer["rules"] = layer["rules"][:1]
+        layer["rules"][0]["applies_to"] = {"intents": ["sales.*"]}
+
+    places = reader.parse(PACK_FILE.read_bytes(), file="pack.yaml").places
+    problems = _report(change, places).problems
+    layer = "policy_layer"
+    keys = [
+        (layer, "permissions"),
+        (layer, "gates", "GATE_FINANCE_APPROVAL"),
+        (layer, "rules", 0, "applies_to"),
+    ]
+    at = [places.value((layer, "permissions", 0, "role")), *map(places.key, keys)]
+    assert [(found.line, found.column) for found in problems] == [(place.line, place.column) for place in at]
+
+
+def test_what_each_warning_says() -> None:
+    def change(layer: dict[str, Any]) -> None:
+        layer["permissions"][0]["role"] = "clerk"
+        layer["gates"]["GATE_FINANCE_APPROVAL"]["approver_roles"] = ["support_agent"]
+        layer["gates"]["GATE_IDLE"] = {"approver_roles": ["support_agent", "legal"]}
+        layer["rules"].append({**layer["rules"][0], "rule_id": "late", "then": {"verdict": "escalate"}})
+        layer["rules"][1]["applies_to"] = {"intents": ["sales.*"]}
+
+    assert [(found.message, found.hint) for found in _report(change).problems] == [
+        ("role `clerk`: the agent's is `support_agent`, so nobody has it", ""),
+        ("the agent's role `support_agent` may call nothing", ""),
+        (
+            "gate `GATE_FINANCE_APPROVAL`: only the agent's own role may answer it, and an agent answers nothing",
+            "",
+        ),
+        ("gate `GATE_IDLE`: no rule or guardrail asks for it", ""),
+        (
+            "rule `refund_limit`: applies to no capability that an intent of it lists and a role may call",
+            "",
+        ),
+        (
+            "rule `late`: says escalate only where `refund_window` says deny",
+            "remove it, or narrow the other",
+        ),
     ]
 
 
