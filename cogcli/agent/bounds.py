@@ -89,6 +89,7 @@ def shortened(value: Any, room: int) -> tuple[Any, bool]:
         return value, False
     if isinstance(value, str):
         return cut_text(value, room, json_size).text, True
+    room -= 1  # two brackets, and a comma less than there are members
     if isinstance(value, dict):
         members: dict[str, Any] = {}
         for name, item in value.items():

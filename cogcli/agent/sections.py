@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from cogcli.agent.data_lines import DataLine
@@ -75,14 +77,10 @@ def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSect
     """The first lines of the section, the next one cut at a word, and how much is missing."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
     left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
-    kept: list[str] = []
-    for line, size in zip(section.lines, sizes, strict=True):
-        text = line.render() if size <= left else _cut_line(line, left - 1, tokenizer)
-        if text:
-            kept.append(text)
-        if size > left:
-            break
-        left -= size
+    whole = bisect_right(list(accumulate(sizes)), left)
+    rest = left - sum(sizes[:whole]) - 1
+    cut = (_cut_line(line, rest, tokenizer) for line in section.lines[whole : whole + 1])
+    kept = [*(line.render() for line in section.lines[:whole]), *filter(None, cut)]
     if missing := sum(sizes[len(kept) :]):
         kept.append(mark_truncated("", missing))
     return _rendered(section, kept, tokenizer, truncated=True)

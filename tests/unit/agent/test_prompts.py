@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,18 @@ def test_a_prompt_keeps_to_its_tokens(turns: list[Any], room: int) -> None:
     for message, section in zip(made.messages, made.sections, strict=False):
         assert section.tokens >= ESTIMATE.count(message["content"]) or section.name in HEADERS
     assert ESTIMATE.count("\n".join(each["content"] for each in made.messages)) <= made.tokens + 3
+
+
+def test_a_prompt_and_its_tools_are_json() -> None:
+    made = prompt(looked_up())
+    payload = json.loads(json.dumps(made.to_payload()))
+    assert payload["messages"] == list(made.messages)
+    assert payload["tokens"] == made.tokens == sum(each["tokens"] for each in payload["sections"])
+    assert TOOL.to_payload() == {
+        "name": "orders.lookup",
+        "description": "Looks an order up.",
+        "parameters": {"type": "object"},
+    }
 
 
 def test_sections_shrink_from_the_last_up() -> None:
