@@ -109,7 +109,7 @@ def open_chosen(
     if chosen.settings.adapter == TEMPLATE:
         return None
     environ = settings.environ
-    context = ModelContext(Secrets(environ, learn), settings.clock, estimate, environ, sent)
+    context = ModelContext(Secrets(environ, learn), estimate, environ, sent)
     try:
         return MODELS[chosen.settings.adapter].open(chosen.settings, context)
     except ProblemsFound as error:

@@ -15,6 +15,7 @@ from cogcli.models.provider_api import (
     ProviderFailure,
     ProviderReply,
     arguments_of,
+    content_text,
     count_of,
     object_at,
     objects_in,
@@ -61,7 +62,7 @@ def _reply(value: dict[str, Any]) -> ProviderReply | None:
     blocks, usage = objects_in(value["content"]), object_at(value, "usage")
     counts = [count_of(usage.get(name)) for name in _COUNTS]
     return ProviderReply(
-        text="".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text"),
+        text=content_text([block for block in blocks if block.get("type") == "text"]),
         tool_calls=tuple(
             {"id": text_of(each.get("id")), "name": text_of(each.get("name")), "args": each.get("input")}
             for each in blocks

@@ -12,6 +12,7 @@ from cogcli.models.provider_api import (
     ProviderFailure,
     ProviderReply,
     arguments_of,
+    content_text,
     count_of,
     object_at,
     objects_in,
@@ -68,7 +69,7 @@ def _reply(value: dict[str, Any]) -> ProviderReply | None:
     )
     reason = _FINISHES.get(text_of(choice.get("finish_reason")), "stop")
     return ProviderReply(
-        text=text_of(message.get("content")),
+        text=content_text(message.get("content")),
         tool_calls=calls,
         # Servers name `stop` for calls, too.
         finish="tool_calls" if calls and reason == "stop" else reason,
@@ -105,7 +106,7 @@ class _ChunkFold:
             self._add_call(piece)
         if finish := text_of(choice.get("finish_reason")):
             self._finish, self.whole = finish, True
-        text = text_of(delta.get("content"))
+        text = content_text(delta.get("content"))
         self._text.append(text)
         return text
 

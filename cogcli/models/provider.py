@@ -7,8 +7,10 @@ be private. The key is resolved at the request and masked in all that comes back
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -16,7 +18,7 @@ import orjson
 from cogcli import __version__
 from cogcli.core.calls import Cancellation
 from cogcli.core.connections import GIVEN_UP
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.errors import ModelAccessError, RuntimeErrorBase
 from cogcli.core.http import Http, HttpReply, HttpRequest, HttpStream
 from cogcli.core.jsonvalue import text_of
 from cogcli.models.anthropic import ANTHROPIC
@@ -44,6 +46,7 @@ from cogcli.models.provider_api import (
 from cogcli.models.server_events import EventParser, ServerEvent
 from cogcli.models.settings import ModelContext, ModelSettings
 from cogcli.protocols.http.failures import quote, retry_after
+from cogcli.specs.id_grammar import is_sendable
 
 _OF_CODE: Final = {
     "call.timeout": "timeout",
@@ -52,6 +55,7 @@ _OF_CODE: Final = {
     "response.not-json": "protocol",
     "env.missing": "auth",
     "env.extra": "auth",
+    "model.auth": "auth",
 }
 """Kinds of what goes wrong on the way; anything else is a request that cannot be made."""
 _OF_STATUS: Final = {
@@ -148,14 +152,13 @@ class ProviderModel:
             if fold.done:
                 return
         if not fold.whole:
-            raise ModelError("protocol", f"{self._name}: the answer breaks off")
+            raise ModelError("protocol", "the answer breaks off")
 
     def _apply(self, fold: StreamFold, event: ServerEvent) -> str:
         try:
             return fold.apply(event, None if event.data == DONE else parse_json(event.data))
         except ProviderFailure as failure:
-            kind = _OF_TYPE.get(text_of(failure.error.get("type")), "protocol")
-            raise self._error(kind, dict(failure.error), f"{self._name}:") from failure
+            raise _error_said(_kind_of(failure.error), failure.error) from failure
 
     def _broken_off(self, error: ModelError, text: str) -> ModelError:
         """The error of a stream: once there was text, a lost connection is a broken answer, which is not asked for
@@ -167,16 +170,15 @@ class ProviderModel:
 
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = parse_json(reply.body)
-        error = object_at(value, "error")
-        if error:  # some servers say so with status 200
-            raise self._error("protocol", error, f"{self._name}:")
+        if error := object_at(value, "error"):  # some servers say so with status 200
+            raise _error_said(_kind_of(error), error)
         return self._finished(request, object_at(value), reply)
 
     def _finished(self, request: ModelRequest, value: dict[str, Any], head: HttpReply) -> ModelReply:
         """The reply in a whole body, secrets masked, tools under the names that they have here."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
-            raise ModelError("protocol", f"{self._name}: an answer of no known form")
+            raise ModelError("protocol", "an answer of no known form")
         names = {wire: name for name, wire in sent_names(request.tools).items()}
         calls = tuple({**call, "name": names.get(call["name"], call["name"])} for call in found.tool_calls)
         usage = self._usage(request, found, calls)
@@ -199,7 +201,7 @@ class ProviderModel:
         """The reply to a request, its body still to be read. Raises ModelError for a status of failure; a member that
         the server does not take is left out, then and from then on."""
         seconds = min(request.timeout_ms / 1000, self._settings.timeout_s)
-        deadline = self._context.clock.monotonic() + seconds
+        deadline = time.monotonic() + seconds  # the clock of sockets, not that of records
         while True:
             body = self._api.body(Outgoing(request, self._settings.name, stream, self._own))
             body = {name: value for name, value in body.items() if name not in self._refused}
@@ -210,7 +212,7 @@ class ProviderModel:
                     yield reply
                     return
                 failed = reply.whole()
-            error = self._status_error(failed)
+            error = _status_error(failed)
             member = next((name for name in self._api.optional if name in body and _names(error, name)), "")
             if error.kind != "bad_request" or not member:
                 raise error
@@ -228,44 +230,63 @@ class ProviderModel:
 
     def key(self) -> str:
         """The key, empty for none. Without a reference it goes to the provider's own address alone. Raises
-        ServiceResolutionError."""
+        ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`."""
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
-        return self._context.secrets.resolve(ref).strip() if ref else ""
-
-    def _status_error(self, reply: HttpReply) -> ModelError:
-        """The error of a status that is no success."""
-        status = reply.status
-        kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
-        try:
-            said = object_at(parse_json(reply.body), "error")
-        except ModelError:
-            said = {}
-        said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
-        where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
-        error = self._error(kind, said, f"{self._name}: HTTP {status}{where}:")
-        if error.retryable:
-            error.retry_after = retry_after(reply.header("retry-after"), self._context.clock.now())
-        return error
-
-    def _error(self, kind: str, said: dict[str, Any], begin: str) -> ModelError:
-        """The error that a provider's own object stands for."""
-        message, code = text_of(said.get("message")), text_of(said.get("code"))
-        if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
-            kind = "context_too_long"
-        hint = "look at what auth_ref of [model] gives" if kind == "auth" else ""
-        text = quote(f"{begin} {message or code}".rstrip(" :"), self._context.secrets)
-        credit = False if kind == "rate_limited" and _NO_CREDIT in (code, said.get("type")) else None
-        return ModelError(kind, text, hint=hint, retryable=credit)
+        found = self._context.secrets.resolve(ref).strip() if ref else ""
+        if not is_sendable(found):
+            text = f"the key that auth_ref `{ref}` gives holds more than visible ASCII characters"
+            raise ModelAccessError("model.auth", text, hint="look at what is stored there", left=False)
+        return found
 
     @contextmanager
     def _our_errors(self, cancel: Cancellation) -> Iterator[None]:
-        """What goes wrong on the way, as errors of models."""
+        """What goes wrong inside, as errors of models without secrets."""
         try:
             yield
         except RuntimeErrorBase as error:
-            if cancel.is_set:
-                raise ModelError("unreachable", f"{self._name}: {GIVEN_UP}", retryable=False) from error
-            kind = _OF_CODE.get(error.code, "bad_request")
-            code = error.code if kind == "auth" or error.code == "safety.scope" else ""
-            text = quote(f"{self._name}: {error.message}", self._context.secrets)
-            raise ModelError(kind, text, code=code, hint=error.hint) from error
+            kind, code = _OF_CODE.get(error.code, "bad_request"), ""
+            if kind == "auth" or error.code == "safety.scope":
+                code = error.code
+            text = GIVEN_UP if cancel.is_set else error.message
+            again = False if cancel.is_set else None
+            raise ModelError(kind, self._quote(text), code=code, hint=error.hint, retryable=again) from error
+        except ModelError as error:
+            error.message = self._quote(error.message)
+            error.args = (error.message,)
+            raise
+
+    def _quote(self, text: str) -> str:
+        return quote(f"{self._name}: {text}", self._context.secrets)
+
+
+def _status_error(reply: HttpReply) -> ModelError:
+    """The error of a status that is no success."""
+    status = reply.status
+    kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
+    try:
+        said = object_at(parse_json(reply.body), "error")
+    except ModelError:
+        said = {}
+    said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
+    where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
+    error = _error_said(kind, said, f"HTTP {status}{where}: ")
+    if error.retryable:
+        error.retry_after = retry_after(reply.header("retry-after"), datetime.now(UTC).isoformat())
+    return error
+
+
+def _kind_of(said: Mapping[str, Any]) -> str:
+    """The kind of an error that comes without a status of failure."""
+    code = said.get("code")
+    status = _OF_STATUS.get(code) if type(code) is int else None
+    return status or _OF_TYPE.get(text_of(said.get("type")), "protocol")
+
+
+def _error_said(kind: str, said: Mapping[str, Any], begin: str = "") -> ModelError:
+    """The error that a provider's own object stands for."""
+    message, code = text_of(said.get("message")), text_of(said.get("code"))
+    if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
+        kind = "context_too_long"
+    hint = "look at what auth_ref of [model] gives" if kind == "auth" else ""
+    credit = False if kind == "rate_limited" and _NO_CREDIT in (code, said.get("type")) else None
+    return ModelError(kind, f"{begin}{message or code}".rstrip(" :"), hint=hint, retryable=credit)

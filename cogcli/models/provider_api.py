@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from cogcli.core.jsonvalue import MAX_INTEGER
+from cogcli.core.jsonvalue import MAX_INTEGER, text_of
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.models.port import ModelError, ModelRequest
 from cogcli.models.server_events import ServerEvent
@@ -138,6 +138,11 @@ def object_at(value: Any, *path: str | int) -> dict[str, Any]:
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """The objects of a list, none where it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def content_text(value: Any) -> str:
+    """The text of a content that is one, or a list of parts some of which are text."""
+    return text_of(value) or "".join(text_of(part.get("text")) for part in objects_in(value))
 
 
 def count_of(value: Any) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from cogcli.core.system import Clock
 from cogcli.protocols.secrets import Secrets
 
 TEMPLATE: Final = "template"
@@ -32,7 +31,6 @@ class ModelContext(NamedTuple):
     """What an adapter takes from outside."""
 
     secrets: Secrets
-    clock: Clock
     count: Callable[[str], int]
     """About how many tokens a text has, where a provider does not say."""
     environ: Mapping[str, str] = {}

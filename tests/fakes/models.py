@@ -7,7 +7,6 @@ from typing import Any
 
 from cogcli.context.tokenizer import estimate
 from cogcli.core.calls import Cancellation
-from cogcli.core.system import SystemClock
 from cogcli.models import MODELS
 from cogcli.models.port import Delta, LanguageModel, ModelError, ModelReply, ModelRequest
 from cogcli.models.settings import ModelContext, ModelSettings
@@ -18,9 +17,7 @@ def model(
     adapter: str, name: str, *, environ: Mapping[str, str] | None = None, sent: int = 0, **settings: Any
 ) -> LanguageModel:
     """The model that these settings name."""
-    context = ModelContext(
-        Secrets(environ or {}, lambda secret: None), SystemClock(), estimate, environ or {}, sent
-    )
+    context = ModelContext(Secrets(environ or {}, lambda secret: None), estimate, environ or {}, sent)
     return MODELS[adapter].open(ModelSettings(adapter, name, **settings), context)
 
 

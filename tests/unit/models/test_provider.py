@@ -11,6 +11,7 @@ from fakes.models import ask, failure, model, request, streamed
 from support.raw_server import Conversation, RawServer, serving
 from support.tinymodel import TinyModel
 
+from cogcli.core.errors import ModelAccessError
 from cogcli.models.port import LanguageModel, ModelError
 from cogcli.models.provider_api import MAX_REPLY, sent_names
 
@@ -303,6 +304,44 @@ def test_a_key_that_a_server_gives_back_is_masked_everywhere(adapter: str) -> No
         pieces, again = streamed(asked, request())
     assert "your key is" in reply.text
     assert KEY not in json.dumps([reply.to_payload(), again.to_payload(), pieces])
+
+
+def test_a_key_in_what_is_no_json_or_in_an_unknown_place_is_masked(adapter: str) -> None:
+    for body in (f"{{{KEY}".encode(), f'{{"{KEY}": [1}}'.encode(), f'{{"a": {KEY}}}'.encode()):
+        for stream in (False, True):
+            with serving(answering(body)) as server:
+                error = failure(opened(adapter, server.url), request(), stream=stream)
+            assert KEY not in json.dumps(error.to_payload())
+            assert KEY not in str(error)
+
+
+@pytest.mark.parametrize("key", ["sk-with\nline", "sk-ünicode-key", "sk-\x00-key"])
+def test_a_key_that_no_header_holds_is_refused_without_being_shown(adapter: str, key: str) -> None:
+    with pytest.raises(ModelAccessError, match="`MODEL_KEY` gives") as caught:
+        model(adapter, "m", base_url="http://127.0.0.1:9", auth_ref="MODEL_KEY", environ={"MODEL_KEY": key})
+    assert key not in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+def test_content_may_come_in_parts() -> None:
+    parts = [{"type": "text", "text": "one "}, {"type": "image"}, {"type": "text", "text": "two"}]
+    with serving(answering({"choices": [{"message": {"content": parts}}]})) as server:
+        assert ask(opened("openai", server.url), request()).text == "one two"
+    with serving(sse(events(chunk({"content": parts}, finish_reason="stop")))) as server:
+        assert streamed(opened("openai", server.url), request())[0] == ["one two"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_with_status_200_has_its_kind(stream: bool) -> None:
+    for error, kind in (
+        ({"code": 429, "message": "slow down"}, "rate_limited"),
+        ({"code": 502, "message": "away"}, "overloaded"),
+        ({"type": "invalid_request_error", "message": "prompt is too long"}, "context_too_long"),
+        ({"message": "?"}, "protocol"),
+    ):
+        answer = sse(events(json.dumps({"error": error}))) if stream else answering({"error": error})
+        with serving(answer) as server:
+            assert failure(opened("openai", server.url), request(), stream=stream).kind == kind
 
 
 def test_an_id_of_the_request_comes_from_the_headers_else_from_the_body(adapter: str) -> None:
