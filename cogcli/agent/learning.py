@@ -44,11 +44,13 @@ class Learned(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-def is_synthesis_due(count: int, iterations: int, calls: int, *, read_only: bool) -> bool:
+def is_synthesis_due(
+    count: int, iterations: int, calls: int, *, read_only: bool, threshold: int = THRESHOLD
+) -> bool:
     """Whether a profile is synthesized after a run, the user's interaction number `count`; never before the first."""
     if read_only or count < 1:
         return False
-    return count % THRESHOLD == 0 or iterations > _MANY_ITERATIONS or calls > _MANY_CALLS
+    return count % threshold == 0 or iterations > _MANY_ITERATIONS or calls > _MANY_CALLS
 
 
 def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned | ReplyProblem:

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from cogcli.agent.profile import UserProfile
+from cogcli.app.episodes import store_of
 from cogcli.app.knowledge import has_store, store_directory
 from cogcli.app.settings import Settings
 from cogcli.core.errors import UsageError
 from cogcli.stores.agent_store import AgentStore, Consolidated
 from cogcli.stores.interactions import Interaction
-from cogcli.stores.learned import entries_of, profile_from
+from cogcli.stores.learned import ProfileEntry
 from cogcli.stores.memory_store import FILE
 from cogcli.stores.sessions import SessionSnapshot
 
@@ -61,21 +62,55 @@ def profile_of(settings: Settings, tenant: str, user: str) -> UserProfile | None
     if not has_store(settings, FILE):
         return None
     with open_agent_store(settings) as store:
-        counters, promoted = store.learned(tenant, user)
-    entries = entries_of(promoted)
-    return profile_from(user, entries, counters) if entries or counters.interaction_count else None
+        profile, entries = store.profile(tenant, user)
+    return profile if entries or profile.interaction_count else None
 
 
 def profile_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
     """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence and episodes, and who
     promoted it."""
+    require_id(user, "the user")
+    if not has_store(settings, FILE):
+        return {**UserProfile(user).to_payload(), "tenant_id": tenant, "entries": []}
     with open_agent_store(settings) as store:
-        counters, promoted = store.learned(tenant, user)
+        profile, entries = store.profile(tenant, user)
         episodes = {each.run_id: each.episode_id for each in store.interactions(tenant, user)}
-    entries = entries_of(promoted)
-    rows = []
-    for entry in entries:
-        heads = (ref.partition("/")[0] for ref in entry.evidence_refs)
-        named = [episodes.get(head, head) for head in heads]
-        rows.append({**entry.to_payload(), "episodes": list(dict.fromkeys(named))})
-    return {**profile_from(user, entries, counters).to_payload(), "tenant_id": tenant, "entries": rows}
+    rows = [_entry_payload(entry, episodes) for entry in entries]
+    return {**profile.to_payload(), "tenant_id": tenant, "entries": rows}
+
+
+def export_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
+    """All that is held of a user: the profile, and the rows of each table. Raises UsageError; as `Database`."""
+    profile = profile_payload(settings, tenant, user)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    if has_store(settings, FILE):
+        with open_agent_store(settings) as store:
+            tables = store.export(tenant, user)
+    return {"tenant_id": tenant, "user_id": user, "profile": profile, "tables": tables}
+
+
+def forget(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
+    """Delete all that is held of a user: what was deleted by table, and the episodes that still name the user. Raises
+    `memory.busy` as long as others read the old state: then it is to be done again. As `Database`."""
+    deleted: dict[str, int] = {}
+    if has_store(settings, FILE):
+        with open_agent_store(settings) as store:
+            deleted = store.forget(tenant, user)
+    episodes = [row.id for row in store_of(settings).episode_rows() if row.user == user]
+    return {"tenant_id": tenant, "user_id": user, "deleted": deleted, "episodes": episodes}
+
+
+def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> dict[str, Any]:
+    """An entry with the proposal behind it; a run that was kept is named by its episode."""
+    stored, refs = entry.stored, entry.stored.proposal.evidence_refs
+    heads = (ref.partition("/")[0] for ref in refs)
+    return {
+        "field": entry.field,
+        "name": entry.name,
+        "value": entry.value,
+        "proposal_id": stored.proposal_id,
+        "evidence_refs": list(refs),
+        "episodes": list(dict.fromkeys(episodes.get(head, head) for head in heads)),
+        "decided_by": stored.decided_by,
+        "decided_at": stored.decided_at,
+    }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from cogcli.app.agent_memory import open_agent_store, require_id
-from cogcli.app.knowledge import store_directory
+from cogcli.app.knowledge import has_store, store_directory
 from cogcli.app.settings import Settings
+from cogcli.stores.agent_store import unknown_session
 from cogcli.stores.memory_store import FILE
 from cogcli.stores.session_lock import session_lock
 from cogcli.stores.sessions import SessionSnapshot
@@ -24,3 +26,39 @@ def open_session(settings: Settings, tenant: str, user: str, session_id: str) ->
         with open_agent_store(settings) as store:
             snapshot = store.session(tenant, user, session_id)
         yield snapshot
+
+
+def list_sessions(settings: Settings, tenant: str, user: str | None = None) -> list[dict[str, Any]]:
+    """The conversations of a tenant, of one user or of all, the last used first. Raises as `Database`."""
+    if not has_store(settings, FILE):
+        return []
+    with open_agent_store(settings) as store:
+        return store.sessions(tenant, user)
+
+
+def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> dict[str, Any]:
+    """A conversation as JSON, each message with its number and episode. Raises UsageError `session.unknown`; as
+    `Database`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    if not has_store(settings, FILE):
+        raise unknown_session(tenant, user, session_id)
+    with open_agent_store(settings) as store:
+        found, messages = store.session(tenant, user, session_id), store.messages(tenant, user, session_id)
+    if not found.version:
+        raise unknown_session(tenant, user, session_id)
+    named = {"session_id": session_id, "tenant_id": tenant, "user_id": user}
+    members = {name: member for name, member in found.to_payload().items() if name not in ("kept", "version")}
+    return {**named, **members, "messages": messages}
+
+
+def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
+    """Delete a conversation that nobody goes on with; the number of its messages. Raises UsageError
+    `session.unknown`, EnvironmentRefusal `session.busy`; as `Database`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    if not has_store(settings, FILE):
+        raise unknown_session(tenant, user, session_id)
+    path = store_directory(settings) / FILE
+    with session_lock(path, tenant, user, session_id), open_agent_store(settings) as store:
+        return store.forget_session(tenant, user, session_id)

@@ -57,6 +57,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "choose a binding for this host, once it passes all checks",
     ),
     "agent invoke": ("agent:invoke_agent", "one request to the agent of a pack: planned, governed, decided"),
+    "agent profile show": (
+        "agent_profile:show",
+        "what is known of a user, and the episode behind each entry",
+    ),
+    "agent profile export": ("agent_profile:export", "all that is held of a user"),
+    "agent profile forget": ("agent_profile:forget", "delete all that is held of a user, without a trace"),
+    "agent sessions ls": ("agent_sessions:ls", "conversations, the last used first"),
+    "agent sessions show": ("agent_sessions:show_one", "what was said in a conversation, with the episodes"),
+    "agent sessions forget": ("agent_sessions:forget", "delete a conversation"),
+    "agent jobs ls": ("agent_jobs:ls", "what is to be learned from users, and what failed"),
+    "agent jobs run": ("agent_jobs:run", "learn now what waits to be learned"),
     "pack check": ("pack:check", "is a pack right as a whole: references, rules, contradictions?"),
     "pack hash": ("pack:hash_of", "the reference that names exactly this pack"),
     "pack pin": ("pack:pin", "what a pack's bare id stands for, once its checks and tests pass"),
@@ -131,9 +142,14 @@ ROWS = (
 """The home screen's rows: heading, commands and groups, what they are for."""
 
 
+def commands_of(group: str) -> list[str]:
+    """The commands of a group and of the groups in it; empty for what is no group."""
+    return [name for name in COMMANDS if name.startswith(f"{group} ")]
+
+
 def verbs(group: str) -> list[str]:
-    """The commands of a group, without its name; empty for what is no group."""
-    return [name.removeprefix(f"{group} ") for name in COMMANDS if name.startswith(f"{group} ")]
+    """The words that may follow a group: its commands, and the groups in it."""
+    return list(dict.fromkeys(name.removeprefix(f"{group} ").split()[0] for name in commands_of(group)))
 
 
 def first_words() -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli import __version__
-from cogcli.cli.app import COMMANDS, ROWS, TOPICS, verbs
+from cogcli.cli.app import COMMANDS, ROWS, TOPICS, commands_of
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.typer_app import load, root, usage
 
@@ -60,7 +60,7 @@ def grouped(params: list[Any]) -> dict[str, list[Any]]:
 
 
 def _group(words: str) -> str:
-    names = [f"{words} {verb}" for verb in verbs(words)]
+    names = commands_of(words)
     uses = [f"cogcli {name} {usage(load(name))}".rstrip() for name in names]
     width = max(map(len, uses))
     rows = [f"  {use:<{width}}  {COMMANDS[name][1]}" for use, name in zip(uses, names, strict=True)]

@@ -233,7 +233,7 @@ class LazyGroup(_Level, TyperGroup):
         words = f"{self.words} {cmd_name}".strip()
         if words in COMMANDS:
             return TyperCommand(name=cmd_name, short_help=COMMANDS[words][1])
-        below = verbs(words) if not self.words else []
+        below = verbs(words)
         return TyperCommand(name=cmd_name, short_help=", ".join(below)) if below else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
@@ -242,7 +242,7 @@ class LazyGroup(_Level, TyperGroup):
         rest = args[1:] if ctx.resilient_parsing or not ctx.obj.words_only else ["--", *args[1:]]
         if words in COMMANDS:
             return args[0], load(words, ctx.obj if ctx.resilient_parsing else None), rest
-        if not self.words and verbs(words):
+        if verbs(words):
             return args[0], group(words), rest
         raise self._no_command(args[0], self.list_commands(ctx))
 

@@ -12,20 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cogcli.agent.learning import THRESHOLD, is_synthesis_due
+from cogcli.agent.profile import UserProfile
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.governance.proposals import MemoryProposal
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import jobs, sessions
 from cogcli.stores.database import Database
 from cogcli.stores.interactions import (
-    DEFAULT_THRESHOLD,
     Interaction,
-    ProfileCounters,
     insert_interaction,
-    is_synthesis_due,
     read_counters,
     read_interactions,
 )
+from cogcli.stores.learned import ProfileEntry, fold_learned
 from cogcli.stores.memory_rows import VERSIONS, StoredProposal
 from cogcli.stores.memory_store import keep_proposal, read_proposals
 from cogcli.stores.sessions import Changed, SessionSnapshot
@@ -63,7 +63,7 @@ class AgentStore:
         *,
         counts: bool = True,
         session: SessionSnapshot | None = None,
-        threshold: int = DEFAULT_THRESHOLD,
+        threshold: int = THRESHOLD,
     ) -> Consolidated:
         """Keep a run: as an interaction with its jobs, if it counts, and what it added to its conversation; all or
         nothing, and once. Raises EnvironmentRefusal `memory.busy` where others keep writing, or changing the
@@ -100,30 +100,17 @@ class AgentStore:
             if not counts:
                 return Consolidated()
             n = insert_interaction(connection, tenant_id, user_id, made).n
-            due = is_synthesis_due(n, made.iterations, made.calls, threshold)
+            due = is_synthesis_due(n, made.iterations, made.calls, read_only=not counts, threshold=threshold)
             ids = jobs.enqueue(connection, tenant_id, user_id, n, at=at, synthesize=due)
             return Consolidated(n, tuple(ids))
 
     # -- a user --------------------------------------------------------------------------------------------------------
 
-    def counters(self, tenant_id: str, user_id: str) -> ProfileCounters:
-        """What is counted of a user."""
-        with self._database.reading() as connection:
-            return read_counters(connection, tenant_id, user_id)
-
-    def learned(self, tenant_id: str, user_id: str) -> tuple[ProfileCounters, list[StoredProposal]]:
-        """The counters of a user, and the promoted proposals that the profile is made of, as they were decided."""
+    def profile(self, tenant_id: str, user_id: str) -> tuple[UserProfile, list[ProfileEntry]]:
+        """The profile of a user, and the proposal behind each of its entries."""
         with self._database.reading() as connection:
             found = read_proposals(connection, tenant_id, states=("promoted",), user_id=user_id)
-            counters = read_counters(connection, tenant_id, user_id)
-        about = [
-            each
-            for each in found
-            if each.proposal.memory_class == "preference"
-            and each.proposal.tier == "durable"
-            and each.proposal.entity == f"user:{user_id}"
-        ]
-        return counters, sorted(about, key=lambda each: (each.decided_at, each.proposal_id))
+            return fold_learned(user_id, found, read_counters(connection, tenant_id, user_id))
 
     def interactions(
         self, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
@@ -149,6 +136,11 @@ class AgentStore:
         """A conversation; an empty one where nothing is stored."""
         with self._database.reading() as connection:
             return sessions.read_session(connection, tenant_id, user_id, session_id)
+
+    def messages(self, tenant_id: str, user_id: str, session_id: str) -> list[dict[str, Any]]:
+        """The messages of a conversation with their numbers, runs and episodes."""
+        with self._database.reading() as connection:
+            return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
     def sessions(self, tenant_id: str, user_id: str | None = None) -> list[dict[str, Any]]:
         """The conversations of a tenant, those that were used last first."""

@@ -1,4 +1,4 @@
-"""What users asked and how it ended, as rows, and when a synthesis is due (docs/reference/user-memory.md#learning)."""
+"""What users asked and how it ended, as rows, counted once (docs/reference/user-memory.md#learning)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import orjson
 
 from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.specs.pack import MemoryLayer
+from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
+from cogcli.stores.database import UnreadableRow
 
 if TYPE_CHECKING:
     import sqlite3
-
-DEFAULT_THRESHOLD: Final = 3
-_LONG_ITERATIONS: Final = 3
-_MANY_CALLS: Final = 2
 
 
 class Interaction(NamedTuple):
@@ -42,6 +39,8 @@ class Interaction(NamedTuple):
     auto_promote: tuple[str, ...] = ()
     """The classes that its pack promotes by itself, from this confidence on."""
     confidence_floor: float = 0.7
+    data_class: str = "internal"
+    """The highest class of what its run could see."""
     n: int = 0
     """Its number among those of the user, from 1; the store gives it."""
 
@@ -69,16 +68,9 @@ class ProfileCounters(NamedTuple):
     synthesis_version: int = 1
 
 
-_OF_RULES: Final = ("consent", "auto_promote", "confidence_floor")
+_OF_RULES: Final = ("consent", "auto_promote", "confidence_floor", "data_class")
+_NUMBERS: Final = ("n", "success", "iterations", "calls")
 _COLUMNS: Final = tuple(name for name in Interaction._fields if name not in _OF_RULES)
-
-
-def is_synthesis_due(count: int, iterations: int, calls: int, threshold: int = DEFAULT_THRESHOLD) -> bool:
-    """Whether interaction number `count` is followed by a synthesis: each `threshold`th is, and each that took more
-    than 3 iterations or 2 calls. Never before the first."""
-    if count < 1:
-        return False
-    return count % threshold == 0 or iterations > _LONG_ITERATIONS or calls > _MANY_CALLS
 
 
 def insert_interaction(
@@ -114,18 +106,26 @@ def read_counters(connection: sqlite3.Connection, tenant_id: str, user_id: str) 
 def read_interactions(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
 ) -> Iterator[Interaction]:
-    """The interactions with these numbers, in order. Raises JSONDecodeError."""
+    """The interactions with these numbers, in order. Raises UnreadableRow, JSONDecodeError."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)}, rules FROM interaction WHERE tenant_id = ? AND user_id = ? AND n"  # noqa: S608
         " BETWEEN ? AND ? ORDER BY n",
         (tenant_id, user_id, from_n, to_n),
     )
     for *values, rules in rows:
-        members = dict(zip(_COLUMNS, values, strict=True))
-        stored = object_of(orjson.loads(rules))
-        yield Interaction(
-            **{**members, "success": bool(members["success"])},
-            consent=tuple(list_of(stored.get("consent"))),
-            auto_promote=tuple(list_of(stored.get("auto_promote"))),
-            confidence_floor=stored.get("confidence_floor", 1.0),
-        )
+        yield _interaction(dict(zip(_COLUMNS, values, strict=True)), object_of(orjson.loads(rules)))
+
+
+def _interaction(members: dict[str, Any], rules: dict[str, Any]) -> Interaction:
+    if not all(isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()):
+        raise UnreadableRow("a member of an interaction is of another type")
+    floor = rules.get("confidence_floor")
+    if not isinstance(floor, int | float) or rules.get("data_class") not in DATA_CLASSES:
+        raise UnreadableRow("the rules of an interaction are none")
+    return Interaction(
+        **{**members, "success": bool(members["success"])},
+        consent=tuple(list_of(rules.get("consent"))),
+        auto_promote=tuple(list_of(rules.get("auto_promote"))),
+        confidence_floor=floor,
+        data_class=rules["data_class"],
+    )

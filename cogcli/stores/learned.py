@@ -1,129 +1,109 @@
-"""What is learned of a user, as candidates of proposals and back: each member of a profile has a predicate of its own
-(docs/reference/user-memory.md#profile). Pure.
-
-A text of a list is named by what it says, so that two goals do not contradict each other; a preference, a project and
-the style are named by their keys, so that two values of one do.
-"""
+"""What is learned of a user, as proposals, and the profile that was promoted of them, with where each entry comes from
+(docs/reference/user-memory.md#profile). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from cogcli.agent.profile import UserProfile
-from cogcli.core.canonical import digest
-from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.agent.bounds import Note
+from cogcli.agent.profile import (
+    MOST,
+    NAMED,
+    STYLE,
+    Statement,
+    UserProfile,
+    clean,
+    entity_of,
+    fold_profile,
+    statement_of,
+)
 from cogcli.governance.proposals import MemoryProposal
-from cogcli.stores.interactions import ProfileCounters
+from cogcli.specs.pack import DATA_CLASSES
+from cogcli.stores.interactions import Interaction, ProfileCounters
 from cogcli.stores.memory_rows import StoredProposal
 
-LISTS: Final = {
-    "goals": 10,
-    "expertise_areas": 15,
-    "interests": 15,
-    "constraints": 10,
-    "success_patterns": 5,
-    "failure_patterns": 5,
-}
-"""By field of texts how many of them a profile has, the newest."""
-_OBJECTS: Final = {"preferences": 30, "projects": 10}
-_STYLE: Final = "communication_style"
+CLASS, TIER = "preference", "durable"
+_MOST_REFS = 20
+"""How many interactions a proposal names as its evidence, the newest."""
 
 
 class ProfileEntry(NamedTuple):
-    """One member of a profile with where it comes from. `key` is empty of a text in a list, and of the style."""
+    """One entry of a profile, by field and name, and the proposal that says so."""
 
     field: str
-    key: str
+    name: str
     value: Any
-    proposal_id: str
-    evidence_refs: tuple[str, ...]
-    decided_by: str
-    decided_at: str
-
-    def to_payload(self) -> dict[str, Any]:
-        """The entry as JSON."""
-        return {**self._asdict(), "evidence_refs": list(self.evidence_refs)}
+    stored: StoredProposal
 
 
 def proposals_from(
-    insights: Mapping[str, Any],
-    user_id: str,
-    *,
-    evidence_refs: tuple[str, ...],
-    confidence: float,
-    run_id: str,
-    at: str,
-    consent: bool,
+    statements: Iterable[Statement], user_id: str, of: list[Interaction], *, confidence: float, at: str
 ) -> list[MemoryProposal]:
-    """The proposals that insights make, which are members of a profile by field."""
+    """The proposals that statements make, learned of these interactions. Their user consents who did in each."""
+    candidates = [each.to_candidate(user_id) for each in statements]
+    refs = tuple(each.evidence_ref for each in of[-_MOST_REFS:])
+    consent = all(CLASS in each.consent for each in of)
+    data_class = max((each.data_class for each in of), key=DATA_CLASSES.index)
     return [
         MemoryProposal(
-            "preference",
-            "durable",
-            f"user:{user_id}",
-            predicate,
-            value,
-            evidence_refs,
-            confidence,
-            run_id,
-            at,
-            consent,
-            "internal",
+            CLASS, TIER, made["entity"], made["predicate"], made["value"], refs, confidence, of[-1].run_id, at, consent,
+            data_class,
         )
-        for predicate, value in _candidates(insights)
+        for made in candidates
+    ]  # fmt: skip
+
+
+def is_of_profile(stored: StoredProposal) -> bool:
+    """Whether a proposal says something for the profile of its own user."""
+    made = stored.proposal
+    return (made.memory_class, made.tier, made.entity) == (CLASS, TIER, entity_of(stored.user_id))
+
+
+def fold_learned(
+    user_id: str, promoted: Iterable[StoredProposal], counters: ProfileCounters
+) -> tuple[UserProfile, list[ProfileEntry]]:
+    """The profile that promoted proposals and counters make, and the origin of each of its entries."""
+    rows = sorted(filter(is_of_profile, promoted), key=lambda each: (each.decided_at, each.proposal_id))
+    profile = fold_profile(
+        user_id,
+        (each.to_memory() for each in rows),
+        interaction_count=counters.interaction_count,
+        synthesis_version=counters.synthesis_version,
+    )
+    created = [time for time in (counters.created_at, profile.created_at) if time]
+    profile = profile._replace(
+        created_at=min(created, default=""), last_updated=max(counters.last_updated, profile.last_updated)
+    )
+    origins = {_key(said): each for each in rows if (said := _statement(each))}
+    entries = [
+        ProfileEntry(field, name, value, origins[key])
+        for field, name, value in _members(profile)
+        if (key := _key(Statement(field, value, name))) in origins
     ]
+    return profile, entries
 
 
-def _candidates(insights: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in object_of(insights.get("preferences")).items():
-        yield (f"preferences.{key}" if _field_of(key) != ("preferences", key) else key), value
-    yield from ((f"projects.{key}", value) for key, value in object_of(insights.get("projects")).items())
-    if insights.get(_STYLE):
-        yield _STYLE, insights[_STYLE]
-    for field in LISTS:
-        for text in list_of(insights.get(field)):
-            yield f"{field}:{digest(text.strip().casefold().encode())[7:15]}", text
+def _statement(stored: StoredProposal) -> Statement | None:
+    """What a proposal says, as a profile has it."""
+    notes: list[Note] = []
+    said = statement_of(stored.proposal.predicate, stored.proposal.value)
+    return clean(said, said.field, notes) if said else None
 
 
-def _field_of(predicate: str) -> tuple[str, str]:
-    """The field of a predicate, and the key in it: what no other field claims is a preference."""
-    field, dot, key = predicate.partition(".")
-    if dot and field in _OBJECTS:
-        return field, key
-    if predicate == _STYLE or predicate.partition(":")[0] in LISTS:
-        return predicate.partition(":")[0], ""
-    return "preferences", predicate
-
-
-def entries_of(promoted: Iterable[StoredProposal]) -> list[ProfileEntry]:
-    """The members of a profile by the proposals that were promoted, the oldest first: of one that two say something
-    of the last one counts, and of a field at most as many as a profile has."""
-    found: dict[tuple[str, str], ProfileEntry] = {}
-    for stored in promoted:
-        made = stored.proposal
-        field, key = _field_of(made.predicate)
-        named = (field, key or (str(made.value).strip().casefold() if field in LISTS else ""))
-        found.pop(named, None)  # said again it is the newest
-        found[named] = ProfileEntry(
-            field, key, made.value, stored.proposal_id, made.evidence_refs, stored.decided_by, stored.decided_at
-        )  # fmt: skip
-    entries = []
-    for field, most in {**_OBJECTS, _STYLE: 1, **LISTS}.items():
-        entries += [entry for entry in found.values() if entry.field == field][-most:]
-    return entries
-
-
-def profile_from(user_id: str, entries: Iterable[ProfileEntry], counters: ProfileCounters) -> UserProfile:
-    """The profile of a user: its entries and counters."""
-    members: dict[str, Any] = {name: {} for name in _OBJECTS} | dict.fromkeys(LISTS, ())
-    last = counters.last_updated
-    for entry in entries:
-        last = max(last, entry.decided_at)
-        if entry.field in LISTS:
-            members[entry.field] += (str(entry.value),)
-        elif entry.field == _STYLE:
-            members[_STYLE] = str(entry.value)
+def _members(profile: UserProfile) -> Iterable[tuple[str, str, Any]]:
+    """Field, name and value of each entry of a profile."""
+    for field in MOST:
+        held = getattr(profile, field)
+        if field in NAMED:
+            yield from ((field, name, value) for name, value in held.items())
+        elif field == STYLE:
+            yield from [(field, "", held)] if held else []
         else:
-            members[entry.field][entry.key] = entry.value
-    return UserProfile(user_id, **{**members, **counters._asdict(), "last_updated": last})
+            yield from ((field, "", text) for text in held)
+
+
+def _key(said: Statement) -> tuple[str, str]:
+    """What makes a statement the successor of another: its name, or in a list its text."""
+    by_name = said.field in NAMED or said.field == STYLE
+    return said.field, (said.name if by_name else str(said.value)).strip().casefold()

@@ -95,6 +95,17 @@ def read_session(
     return SessionSnapshot(session_id, messages, mode, thought, bool(failed), kept, len(messages), version)
 
 
+def read_messages(
+    connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
+) -> list[dict[str, Any]]:
+    """The messages of a conversation with their numbers, runs and episodes."""
+    rows = connection.execute(
+        f"SELECT n, run_id, episode_id, body FROM message WHERE {_OF_SESSION} ORDER BY n",  # noqa: S608
+        (tenant_id, user_id, session_id),
+    )
+    return [{**_object(body), "n": n, "run_id": run, "episode_id": episode} for n, run, episode, body in rows]
+
+
 def write_session(
     connection: sqlite3.Connection,
     tenant_id: str,

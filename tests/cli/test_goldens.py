@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.memory_seed import payload, propose
+from support.user_seed import seed_user
 
 GOLDENS = Path(__file__).parent / "goldens"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
@@ -84,6 +85,17 @@ WITH_MEMORY = {
     "memory-unknown": ((), ("memory", "reject", "mp_0000000000000000")),
 }
 CASES |= WITH_MEMORY
+WITH_USER = {
+    "agent-profile": ((), ("agent", "profile", "show", "cust_7")),
+    "agent-profile-forget": ((), ("agent", "profile", "forget", "cust_7")),
+    "agent-profile-forgotten": ((), ("agent", "profile", "forget", "cust_7", "--yes")),
+    "agent-sessions": ((), ("agent", "sessions", "ls")),
+    "agent-session": ((), ("agent", "sessions", "show", "trip", "--user", "cust_7")),
+    "agent-session-unknown": ((), ("agent", "sessions", "show", "trip", "--tenant", "acme")),
+    "agent-jobs": ((), ("agent", "jobs", "ls", "--all")),
+    "agent-jobs-run": ((), ("agent", "jobs", "run")),
+}
+CASES |= WITH_USER
 REFUND = ("agent", "invoke", "requests/needs-finance.json", "--trace-id", "trace-001")
 WHERE = ("agent", "invoke", "requests/allowed.json", "--trace-id", "trace-002")
 ASK, WAITS, REFUSED = (
@@ -122,6 +134,8 @@ ROWS = (
     "metrics",
     "agent-l",
     "agent-d",
+    "agent-sessions",
+    "agent-jobs",
 )
 """Screens made of rows: these never exceed the width."""
 
@@ -136,6 +150,8 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
     if name in WITH_MEMORY:
         propose(demo.root, payload("email"), payload("phone"))
         propose(demo.root, payload("letter", **{"class": "correction"}), tenant="acme", consent=())
+    if name in WITH_USER:
+        seed_user(demo.root / ".cogcli/memory.db")
     for number, earlier in enumerate(before):
         demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})

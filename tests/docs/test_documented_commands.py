@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.memory_seed import payload, propose
 from support.tinymodel import TinyModel
+from support.user_seed import seed_user
 
 from cogcli.cli.typer_app import parse
 
@@ -183,6 +184,17 @@ def test_using_a_model(shell: Shell) -> None:
         assert "script:small answers" in lines[3]
         assert "anthropic NAME (COGCLI_MODEL)" in lines[4]
         assert len(server.requests) == 1
+
+
+def test_remembering_a_user(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    propose(shell.root, payload("email"))
+    seed_user(shell.root / ".cogcli/memory.db")
+    assert len(written(shell, ROOT / "docs/how-to/remember-a-user.md")) == 11
+    assert (
+        shell.run("cogcli agent profile export cust_7 | jq -c '.tables | map(length)'")
+        == f"[{','.join('0' * 7)}]\n"
+    )
 
 
 def test_the_services_and_bindings_shown_are_accepted(shell: Shell) -> None:

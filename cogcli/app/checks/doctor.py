@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from cogcli import __version__
+from cogcli.app.checks.doctor_jobs import job_checks
 from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
@@ -44,7 +45,12 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     summary = ""
     if not settings.problems:
         found = check_registry(settings)
-        checks += [*model_checks(settings, net=net), *_registry(found), *services(settings, found, net=net)]
+        checks += [
+            *model_checks(settings, net=net),
+            *job_checks(settings),
+            *_registry(found),
+            *services(settings, found, net=net),
+        ]
         broken = frozenset(p.file for p in found.problems if p.severity == "E")
         usable = Usable(found.catalog, selection_options(settings), broken)
         skills = sum(usable.skill(id) for id in found.catalog.skills)

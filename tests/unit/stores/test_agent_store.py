@@ -11,34 +11,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import LONG, examples
+from support.user_seed import AT, AUTO, LATER, SAID, interaction, learned, lease
 
 from cogcli.agent.state import ReasoningContext
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.governance.proposals import MemoryProposal
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import agent_store, memory_rows
 from cogcli.stores.agent_store import AgentStore
-from cogcli.stores.interactions import Interaction, is_synthesis_due
-from cogcli.stores.jobs import Job
-from cogcli.stores.learned import entries_of, profile_from, proposals_from
 from cogcli.stores.memory_store import MemoryStore
 from cogcli.stores.sessions import SessionSnapshot
-
-AT = "2026-11-01T09:30:00.000000Z"
-LATER = "2026-11-01T09:40:00.000000Z"
-SAID = {"role": "user", "content": "hello", "timestamp": AT}
-
-
-def interaction(run: str = "run_1", **members: Any) -> Interaction:
-    """A run that went well, in two iterations without a call."""
-    given: dict[str, Any] = {"query": "how?", "response": "so", "success": True, "mode_used": "fast"}
-    given |= {"iterations": 2, "calls": 0, "at": AT, **members}
-    return Interaction(run, f"ep_{run}", "evt_1", **given)
 
 
 @pytest.fixture
@@ -46,12 +33,6 @@ def store(tmp_path: Path) -> Iterator[AgentStore]:
     made = AgentStore(tmp_path / "memory.db")
     yield made
     made.close()
-
-
-def lease(store: AgentStore, now: str = AT, until: str = LATER, passed: Any = ()) -> Job:
-    job = store.lease(now=now, until=until, passed=passed)
-    assert job is not None
-    return job
 
 
 # -- at the end of a run -----------------------------------------------------------------------------------------------
@@ -62,7 +43,7 @@ def test_an_interaction_is_counted_once_however_often_its_run_is_resumed(store: 
     again = store.consolidate("t", "u", interaction(query="something else"))
     assert (first.n, first.is_new, again.n, again.is_new) == (1, True, 1, False)
     assert [each.query for each in store.interactions("t", "u")] == ["how?"]
-    assert store.counters("t", "u").interaction_count == 1
+    assert store.profile("t", "u")[0].interaction_count == 1
     assert [job.kind for job in store.jobs("t", "u")] == ["extract"]
 
 
@@ -82,24 +63,29 @@ def test_a_run_that_does_not_count_leaves_its_conversation_alone(store: AgentSto
     for _ in range(2):
         made = store.consolidate("t", "u", interaction(), counts=False, session=session)
     assert (made.n, made.is_new) == (0, False)
-    assert store.counters("t", "u").interaction_count == 0
+    assert store.profile("t", "u")[0].interaction_count == 0
     assert (store.interactions("t", "u"), store.jobs("t")) == ([], [])
     assert store.session("t", "u", "s").messages == (SAID,)
 
 
 @pytest.mark.parametrize(
-    ("count", "iterations", "calls", "due"),
-    [(0, 9, 9, False), (1, 3, 2, False), (1, 4, 0, True), (2, 0, 3, True), (3, 0, 0, True), (6, 1, 1, True)],
+    ("iterations", "calls", "threshold", "due"),
+    [
+        (3, 2, 3, [False, False, True]),
+        (4, 0, 3, [True, True, True]),
+        (0, 3, 3, [True, True, True]),
+        (0, 0, 2, [False, True, False]),
+    ],
 )
-def test_inv_11_synthesis_has_one_trigger(count: int, iterations: int, calls: int, due: bool) -> None:
-    assert is_synthesis_due(count, iterations, calls) is due
-
-
-@given(st.integers(-5, 0), st.integers(0, 99), st.integers(0, 99), st.integers(1, 9))
-def test_inv_11_nothing_is_synthesized_before_the_first(
-    count: int, iterations: int, calls: int, threshold: int
+def test_inv_11_through_the_store(
+    store: AgentStore, iterations: int, calls: int, threshold: int, due: list[bool]
 ) -> None:
-    assert not is_synthesis_due(count, iterations, calls, threshold)
+    """Before the first interaction there is nothing that could be due; a run that does not count brings nothing."""
+    assert store.jobs("t") == []
+    for number, expected in enumerate(due):
+        made = interaction(f"run_{number}", iterations=iterations, calls=calls)
+        store.consolidate("t", "u", made._replace(run_id=f"looked_{number}"), counts=False, threshold=1)
+        assert len(store.consolidate("t", "u", made, threshold=threshold).job_ids) == 1 + expected
 
 
 def test_a_synthesis_is_of_all_since_the_one_before(store: AgentStore) -> None:
@@ -114,7 +100,7 @@ def test_where_one_part_cannot_be_stored_nothing_is(store: AgentStore) -> None:
     bad = SessionSnapshot("s", ({"role": object()},))
     with pytest.raises(TypeError):
         store.consolidate("t", "u", interaction(), session=bad)
-    assert store.counters("t", "u").interaction_count == 0
+    assert store.profile("t", "u")[0].interaction_count == 0
     assert store.session("t", "u", "s") == SessionSnapshot("s")
 
 
@@ -261,7 +247,7 @@ def test_the_jobs_of_a_user_are_done_in_order_and_those_of_others_meanwhile(stor
         order.append((job.kind, job.to_n))
         store.finish(job, [], MemoryLayer(), at=AT, transcript={})
     assert order == [("extract", 2), ("extract", 3), ("synthesize", 3)]
-    assert store.counters("t", "u").synthesis_version == 2
+    assert store.profile("t", "u")[0].synthesis_version == 2
 
 
 def test_five_failures_are_for_good_and_the_next_job_comes(store: AgentStore) -> None:
@@ -290,24 +276,15 @@ def test_a_job_that_is_given_back_was_not_tried_and_one_that_was_passed_waits(st
     assert store.lease(now="3000", until="3001", passed=[job.job_id]) is None
 
 
-def learned(insights: dict[str, Any], run: str = "run_1", consent: bool = True) -> Any:
-    given = {"evidence_refs": (f"ep_{run}/evt_1",), "confidence": 0.5, "run_id": run, "at": AT}
-    return proposals_from(insights, "u", **given, consent=consent)  # type: ignore[arg-type]
-
-
-AUTO = MemoryLayer(auto_promote=("preference",), confidence_floor=0.5)
-
-
 def test_what_a_job_found_is_proposed_once_and_the_pack_promotes(store: AgentStore) -> None:
     insights = {"goals": ["ship it"], "preferences": {"tone": "short"}}
     store.consolidate("t", "u", interaction())
     job = lease(store)
     assert store.finish(job, learned(insights), AUTO, at=AT, transcript={"asked": 1}) == "done"
     assert store.finish(job, learned({"goals": ["other"]}), AUTO, at=AT, transcript={}) == "lost"
-    counters, promoted = store.learned("t", "u")
-    profile = profile_from("u", entries_of(promoted), counters)
+    profile, entries = store.profile("t", "u")
     assert (profile.goals, profile.preferences) == (("ship it",), {"tone": "short"})
-    assert {ref for each in promoted for ref in each.proposal.evidence_refs} == {"ep_run_1/evt_1"}
+    assert {ref for each in entries for ref in each.stored.proposal.evidence_refs} == {"ep_run_1/evt_1"}
     assert store.jobs("t")[0].transcript == {"asked": 1}
 
 
@@ -316,7 +293,7 @@ def test_without_consent_or_rules_proposals_wait(store: AgentStore) -> None:
         store.consolidate("t", "u", interaction(f"run_{number}"))
         found = learned({"goals": [f"goal {number}"]}, consent=consent)
         store.finish(lease(store), found, layer, at=AT, transcript={})
-    assert store.learned("t", "u")[1] == []
+    assert store.profile("t", "u")[1] == []
     assert len(store.export("t", "u")["proposal"]) == 2
 
 
@@ -346,7 +323,7 @@ def test_the_result_of_a_job_whose_user_was_forgotten_is_dropped(store: AgentSto
 INSIGHTS = {
     "preferences": {
         "tone": "short",
-        "goals:x": 1,
+        "goals.x": 1,
         "projects.y": 2,
         "communication_style": 3,
         "preferences.z": 4,
@@ -362,8 +339,7 @@ INSIGHTS = {
 def test_a_profile_is_what_was_promoted_member_by_member(store: AgentStore) -> None:
     store.consolidate("t", "u", interaction())
     store.finish(lease(store), learned(INSIGHTS), AUTO, at=AT, transcript={})
-    counters, promoted = store.learned("t", "u")
-    profile = profile_from("u", entries_of(promoted), counters).to_payload()
+    profile = store.profile("t", "u")[0].to_payload()
     assert profile["preferences"] == INSIGHTS["preferences"]
     assert {name: profile[name] for name in INSIGHTS if name != "goals"} == {
         name: value for name, value in INSIGHTS.items() if name != "goals"
@@ -384,12 +360,20 @@ def test_of_a_field_the_newest_stay_and_of_two_values_the_last(store: AgentStore
         each for each in memory.proposals("t", states=("proposed",)) if each.proposal.value == "t7"
     ]
     memory.promote("t", waiting.proposal_id, by="ann", at=LATER)
+    other = MemoryProposal(
+        "preference", "durable", "user:u", "projects.x", ["no text"], ("e",), 1.0, "r", AT, True, "internal"
+    )
+    for each in (other, other._replace(entity="user:v"), other._replace(tier="semantic")):
+        memory.propose("t", "u", each, AUTO)
     memory.close()
-    counters, promoted = store.learned("t", "u")
-    profile = profile_from("u", entries_of(promoted), counters)
+    profile, entries = store.profile("t", "u")
     assert len(profile.goals) == 10
     assert profile.preferences == {"tone": "t7"}
     assert profile.last_updated == LATER
+    assert [(each.field, each.value) for each in entries] == [
+        ("preferences", "t7"), *(("goals", goal) for goal in profile.goals)
+    ]  # fmt: skip
+    assert [each.stored.decided_by for each in entries][:2] == ["ann", "code"]
 
 
 # -- several processes, kills, upgrades --------------------------------------------------------------------------------
@@ -397,9 +381,9 @@ def test_of_a_field_the_newest_stay_and_of_two_values_the_last(store: AgentStore
 WORKER = f"""
 import sys
 from pathlib import Path
-sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[2])!r}]
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from cogcli.stores import database
-from test_agent_store import AUTO, AT, LATER, AgentStore, interaction, learned
+from support.user_seed import AUTO, AT, LATER, AgentStore, interaction, learned
 database.BUSY_SECONDS = 120  # SQLite lets writers wait in no order
 store = AgentStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
@@ -412,18 +396,23 @@ for number in range(int(sys.argv[3])):
 
 
 @pytest.mark.slow
-def test_eight_processes_of_one_user_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
+@pytest.mark.parametrize(
+    ("processes", "each"),
+    [(3, 12), pytest.param(8, 50, marks=pytest.mark.skipif(not LONG, reason="set COGCLI_LONG_TESTS=1"))],
+)
+def test_processes_of_one_user_lose_nothing(tmp_path: Path, processes: int, each: int) -> None:
+    path, total = tmp_path / "memory.db", processes * each
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(path), f"w{number}", "50"]) for number in range(8)
+        subprocess.Popen([sys.executable, "-c", WORKER, str(path), f"w{number}", str(each)])
+        for number in range(processes)
     ]
-    assert [worker.wait(240) for worker in workers] == [0] * 8
+    assert [worker.wait(240) for worker in workers] == [0] * processes
     store = AgentStore(path)
     found = store.interactions("t", "u")
-    assert store.counters("t", "u").interaction_count == len(found) == 400
-    assert [each.n for each in found] == list(range(1, 401))
-    assert len({each.run_id for each in found}) == 400
-    assert len([job for job in store.jobs("t") if job.kind == "extract"]) == 400
+    assert store.profile("t", "u")[0].interaction_count == len(found) == total
+    assert [each.n for each in found] == list(range(1, total + 1))
+    assert len({each.run_id for each in found}) == total
+    assert len([job for job in store.jobs("t") if job.kind == "extract"]) == total
     done = store.jobs("t", states=("done",))
     assert len(store.export("t", "u")["proposal"]) == len(done) > 0
     store.close()
@@ -432,9 +421,10 @@ def test_eight_processes_of_one_user_lose_nothing(tmp_path: Path) -> None:
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
-sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[2])!r}]
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from cogcli.stores import agent_store
-from test_agent_store import AgentStore, SAID, SessionSnapshot, interaction
+from support.user_seed import AgentStore, SAID, interaction
+from cogcli.stores.sessions import SessionSnapshot
 agent_store.jobs.enqueue = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 AgentStore(Path(sys.argv[1])).consolidate("t", "u", interaction(), session=SessionSnapshot("s", (SAID,)))
 """
@@ -459,8 +449,8 @@ def old_store(path: Path, version: int) -> None:
             for statement in statements:
                 connection.execute(statement)
         names = ", ".join(memory_rows.COLUMNS)
-        values = ("mp_0123456789abcdef", "t", "u", "preference", "durable", "user:u", "tone", '"short"', '["e"]', 1.0,
-                  1, '{"existing":[],"verdict":"none"}', "internal", "run_0", AT, "promoted", "ann", AT,
+        values = ("mp_0123456789abcdef", "t", "u", "preference", "durable", "user:u", "preferences.tone", '"short"',
+                  '["e"]', 1.0, 1, '{"existing":[],"verdict":"none"}', "internal", "run_0", AT, "promoted", "ann", AT,
                   "")  # fmt: skip
         connection.execute(f"INSERT INTO proposal ({names}, version) VALUES ({'?, ' * len(values)}1)", values)
         connection.execute("INSERT INTO words VALUES ('mp_0123456789abcdef', 'tone short')")
@@ -473,7 +463,7 @@ def test_a_store_of_an_older_version_is_copied_and_brought_up_to_date(tmp_path: 
     path = tmp_path / "memory.db"
     old_store(path, version)
     store = AgentStore(path)
-    assert [each.proposal.value for each in store.learned("t", "u")[1]] == ["short"]
+    assert store.profile("t", "u")[0].preferences == {"tone": "short"}
     assert store.consolidate("t", "u", interaction()).n == 1
     store.close()
     copy = tmp_path / f"memory.db.v{version}"
@@ -532,8 +522,7 @@ def fill(path: Path, user: str, word: str, times: int) -> None:
         )
         made = interaction(run, query=f"{word} asks" * 9, response=word, intent=word, failure_code=word)
         store.consolidate("t", user, made, session=new)
-        found = proposals_from({"goals": [f"{word} {number}"], "preferences": {word: word}}, user,
-                               evidence_refs=(word,), confidence=0.9, run_id=run, at=AT, consent=True)  # fmt: skip
+        found = learned({"goals": [f"{word} {number}"], "preferences": {word: word}}, run, user=user)
         store.finish(lease(store), found, AUTO, at=AT, transcript={"reply": word})
         memory.capture("t", user, run_id=run, content={"said": word}, at=AT)
     memory.close()

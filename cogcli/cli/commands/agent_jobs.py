@@ -1,0 +1,84 @@
+"""`agent jobs ls|run`: what is to be learned from users (docs/reference/user-memory.md#jobs)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cogcli.app import agent_jobs
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import Column, show
+from cogcli.cli.options import ListFlags, command, integer, switch, text
+from cogcli.core.errors import NO, OK
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+
+COLUMNS = (
+    Column("job_id", "id"),
+    Column("kind"),
+    Column("user_id", "user"),
+    Column("tenant_id", "tenant"),
+    Column("from_n", "from", right=True),
+    Column("to_n", "to", right=True),
+    Column("state"),
+    Column("attempts", right=True),
+    Column("error"),
+    Column("created_at"),
+)
+
+
+@command(
+    examples=(
+        ("cogcli agent jobs ls", "what waits, and what failed"),
+        ("cogcli agent jobs ls --all --user cust_7 --tenant acme", "what was done, too"),
+        ("cogcli agent jobs ls --all --format jsonl | jq .transcript", "what a model was asked and said"),
+    ),
+    exits=(0, 2, 3),
+)
+def ls(
+    context: CommandContext,
+    *,
+    all: Annotated[bool, switch("--all", help="also what is done")] = False,
+    user: Annotated[str | None, text("--user", "ID", "of this user alone")] = None,
+    tenant: Annotated[str | None, text("--tenant", "ID", "of this tenant alone")] = None,
+    flags: ListFlags,
+) -> int:
+    """List jobs of all tenants, the oldest first."""
+    rows = agent_jobs.list_jobs(context.settings, tenant, user, all=all)
+    context.own["jobs"] = rows
+    if not context.json:
+        show(context, COLUMNS, rows, flags)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli agent jobs run", "all that waits"),
+        ("cogcli agent jobs run --limit 10 --model scripted:replies.yaml", "ten, by another model"),
+        ("cogcli agent jobs run --json | jq .jobs", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def run(
+    context: CommandContext,
+    *,
+    limit: Annotated[int | None, integer("--limit", "at most so many", least=1, most=10**6)] = None,
+    model: Annotated[
+        str | None, text("--model", "ADAPTER[:NAME]", "the language model that is asked", default="[model]")
+    ] = None,
+) -> int:
+    """Work on jobs, the oldest first. Exit code 1 where one failed."""
+    worked = agent_jobs.run_jobs(context.settings, model or "", limit=limit)
+    rows = [each.to_payload() for each in worked]
+    context.own["jobs"] = rows
+    context.answer("".join(f"{visible(_line(row))}\n" for row in rows))
+    if not rows:
+        context.note("there is no job")
+    return NO if any(row["error"] for row in rows) else OK
+
+
+def _line(row: dict[str, Any]) -> str:
+    what = (
+        f"{row['outcome']} {row['job_id']}: {row['kind']} {row['from_n']}-{row['to_n']} of {row['user_id']}"
+    )
+    more = row["error"] or count_of(len(row["proposals"]), "proposal")
+    return f"{what}, {more}"

@@ -1,0 +1,109 @@
+"""`agent profile show|export|forget`: what is known of a user, all that is held, and its end
+(docs/reference/user-memory.md#profile)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cogcli.app import agent_memory
+from cogcli.app.agent_jobs import work_next_jobs
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
+from cogcli.cli.options import OUTPUT, SAFETY, argument, choice, command, switch, text
+from cogcli.cli.user_view import export_lines, forgotten_line, profile_lines
+from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+from cogcli.stores.memory_store import tenant_flag
+
+Tenant = Annotated[str | None, text("--tenant", "ID", "whose users these are", default="local")]
+_SHOWN = 20
+"""How many episodes are named; `--json` has all."""
+
+
+@command(
+    examples=(
+        ("cogcli agent profile show cust_7", "what agents know of somebody, and from where"),
+        ("cogcli agent profile show cust_7 --tenant acme", "of a pack's tenant"),
+        ("cogcli agent profile show cust_7 --json | jq .profile.entries", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def show(
+    context: CommandContext,
+    user: Annotated[str | None, argument("[USER]")] = None,
+    *,
+    tenant: Tenant = None,
+) -> int:
+    """Show the profile of a user (`default`): each entry with the episodes behind it and who promoted it."""
+    found = agent_memory.profile_payload(context.settings, tenant or "local", user or "default")
+    context.own["profile"] = found
+    context.answer("".join(f"{line}\n" for line in profile_lines(found)))
+    if not found["entries"]:
+        context.note(visible(f"nothing is known of {found['user_id']} in {found['tenant_id']}"))
+    work_next_jobs(context.settings)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli agent profile export cust_7 > cust_7.json", "all that is held of somebody"),
+        ("cogcli agent profile export cust_7 --format md", "to be read"),
+        ("cogcli agent profile export cust_7 --tenant acme --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def export(
+    context: CommandContext,
+    user: Annotated[str | None, argument("[USER]")] = None,
+    *,
+    format: Annotated[
+        str | None, choice("--format", "WORD", ("json", "md"), panel=OUTPUT, default="json")
+    ] = None,
+    tenant: Tenant = None,
+) -> int:
+    """Write all that is held of a user (`default`): profile, memory, captures, interactions, sessions, jobs."""
+    found = agent_memory.export_payload(context.settings, tenant or "local", user or "default")
+    context.own["export"] = found
+    text = "".join(f"{line}\n" for line in export_lines(found)) if format == "md" else None
+    context.answer(text or dumps(found, indent=True) + "\n")
+    work_next_jobs(context.settings)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli agent profile forget cust_7 --yes", "delete it: this cannot be undone"),
+        ("cogcli agent profile export cust_7", "what would be gone"),
+        ("cogcli agent profile forget cust_7 --tenant acme --yes --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def forget(
+    context: CommandContext,
+    user: Annotated[str, argument("USER")],
+    *,
+    yes: Annotated[bool, switch("--yes", help="needed: it cannot be undone", panel=SAFETY)] = False,
+    tenant: Tenant = None,
+) -> int:
+    """Delete all that is held of a user; episodes stay, and those that name the user are listed."""
+    agent_memory.require_id(user, "USER")
+    if not yes:
+        raise _unconfirmed(user, tenant)
+    found = agent_memory.forget(context.settings, tenant or "local", user)
+    context.own["forgotten"] = found
+    context.answer(f"{forgotten_line(found)}\n")
+    if episodes := found["episodes"]:
+        named = ", ".join(episodes[:_SHOWN]) + (", …" if len(episodes) > _SHOWN else "")
+        context.note(f"{count_of(len(episodes), 'episode')} of this user stay: {named}")
+    return OK
+
+
+def _unconfirmed(user: str, tenant: str | None) -> UsageError:
+    flag = tenant_flag(tenant or "local")
+    return UsageError(
+        "usage.flag",
+        "to forget a user cannot be undone",
+        expected="`--yes`",
+        next=(f"cogcli agent profile export {user}{flag}", f"cogcli agent profile forget {user}{flag} --yes"),
+    )

@@ -1,0 +1,98 @@
+"""`agent sessions ls|show|forget`: conversations with agents (docs/reference/user-memory.md#sessions)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cogcli.app import agent_sessions
+from cogcli.app.agent_jobs import work_next_jobs
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import Column, show
+from cogcli.cli.options import Flags, ListFlags, argument, command, text
+from cogcli.cli.user_view import session_lines
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import count_of
+
+COLUMNS = (
+    Column("session_id", "session"),
+    Column("user_id", "user"),
+    Column("messages", right=True),
+    Column("mode"),
+    Column("last_run_failed", "last failed"),
+    Column("last_updated"),
+    Column("created_at", "begun"),
+)
+SessionId = Annotated[str, argument("SESSION")]
+
+
+class SessionFlags(Flags):
+    """Whose session it is."""
+
+    tenant: str | None = text("--tenant", "ID", "whose users these are", default="local")
+    user: str | None = text("--user", "ID", "whose session it is", default="default")
+
+
+@command(
+    examples=(
+        ("cogcli agent sessions ls", "of all users"),
+        ("cogcli agent sessions ls --user cust_7 --tenant acme", "of one"),
+        ("cogcli agent sessions ls --format jsonl | jq -r .session_id", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def ls(
+    context: CommandContext,
+    *,
+    user: Annotated[str | None, text("--user", "ID", "of this user alone")] = None,
+    tenant: Annotated[str | None, text("--tenant", "ID", "whose users these are", default="local")] = None,
+    flags: ListFlags,
+) -> int:
+    """List sessions, the last used first."""
+    rows = agent_sessions.list_sessions(context.settings, tenant or "local", user)
+    context.own["sessions"] = rows
+    if not context.json:
+        show(context, COLUMNS, rows, flags)
+    work_next_jobs(context.settings)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli agent sessions show trip --user cust_7", "what was said"),
+        ("cogcli agent sessions show trip", "of the user without a name"),
+        ("cogcli agent sessions show trip --user cust_7 --json | jq .session.messages", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def show_one(context: CommandContext, session: SessionId, *, flags: SessionFlags) -> int:
+    """Show a session: its messages with the episodes that they belong to, its mode and goal."""
+    found = agent_sessions.session_payload(
+        context.settings, flags.tenant or "local", flags.user or "default", session
+    )
+    context.own["session"] = found
+    context.answer("".join(f"{line}\n" for line in session_lines(found)))
+    work_next_jobs(context.settings)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli agent sessions forget trip --user cust_7", "its messages are gone"),
+        ("cogcli agent sessions forget trip", "of the user without a name"),
+        ("cogcli agent sessions forget trip --user cust_7 --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def forget(context: CommandContext, session: SessionId, *, flags: SessionFlags) -> int:
+    """Delete a session and its messages; what was learned from it, and its episodes, stay."""
+    tenant, user = flags.tenant or "local", flags.user or "default"
+    count = agent_sessions.forget_session(context.settings, tenant, user, session)
+    context.own["forgotten"] = {
+        "tenant_id": tenant,
+        "user_id": user,
+        "session_id": session,
+        "messages": count,
+    }
+    context.answer(visible(f"forgot {session} of {user}: {count_of(count, 'message')}") + "\n")
+    return OK

@@ -1,0 +1,58 @@
+"""What is kept of a user as lines (docs/reference/user-memory.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.cli.envelope import dumps
+from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
+from cogcli.report.humanize import count_of
+
+_SHOWN: Final = 3
+"""How many episodes are named behind an entry."""
+
+
+def profile_lines(found: dict[str, Any]) -> Iterator[str]:
+    """A profile: what is counted, then a line for each entry."""
+    count = found["interaction_count"]
+    if count:
+        times = f"from {found['created_at']} to {found['last_updated']}"
+        yield visible(f"{found['user_id']} in {found['tenant_id']}: {count_of(count, 'interaction')} {times}")
+    for entry in found["entries"]:
+        name = f"{entry['field']}.{entry['name']}" if entry["name"] else entry["field"]
+        value, more = truncate_bytes(dumps(entry["value"]), LONGEST_SHOWN)
+        episodes = entry["episodes"]
+        named = ", ".join(episodes[-_SHOWN:]) + (
+            f" and {len(episodes) - _SHOWN} more" if len(episodes) > _SHOWN else ""
+        )
+        yield visible(f"{name} = {value}{more}  ({entry['decided_by']}, from {named})")
+
+
+def session_lines(found: dict[str, Any]) -> Iterator[str]:
+    """A session: its goal, then its messages."""
+    failed = ", its last run failed" if found["last_run_failed"] else ""
+    yield visible(f"{found['session_id']} of {found['user_id']}: mode {found['mode'] or 'none'}{failed}")
+    if goal := found["reasoning"]["goal"]:
+        yield visible(f"goal: {goal}")
+    for message in found["messages"]:
+        text, more = truncate_bytes(str(message.get("content", "")), LONGEST_SHOWN)
+        yield visible(
+            f"{message.get('timestamp', '')} {message.get('role', '')} ({message['episode_id']}): {text}{more}"
+        )
+
+
+def forgotten_line(found: dict[str, Any]) -> str:
+    """What was deleted."""
+    deleted = {name: count for name, count in found["deleted"].items() if count}
+    what = ", ".join(count_of(count, name) for name, count in deleted.items()) or "nothing was held"
+    return visible(f"forgot {found['user_id']} in {found['tenant_id']}: {what}")
+
+
+def export_lines(found: dict[str, Any]) -> Iterator[str]:
+    """All that is held, as Markdown: a heading for each table, a block of JSON for each row."""
+    yield visible(f"# What is held of {found['user_id']} in {found['tenant_id']}")
+    for name, rows in {"profile": [found["profile"]], **found["tables"]}.items():
+        yield from ("", f"## {name}")
+        for row in rows:
+            yield from ("", *(f"    {line}" for line in dumps(row, indent=True).splitlines()))
