@@ -73,7 +73,11 @@ def _named(settings: Settings, configured: ModelSettings, text: str, origin: str
         raise UsageError("usage.value", message, hint=hint)
     if configured.adapter != adapter:
         configured = ModelSettings(adapter, use_env_proxy=configured.use_env_proxy)
-    return configured._replace(name=name, file=os.path.join(settings.base, name)) if name else configured
+    here = os.path.join(settings.base, name)
+    # A run that goes on elsewhere names the file of the table as the table does.
+    if not name or (name == configured.name and not os.path.exists(here)):
+        return configured
+    return configured._replace(name=name, file=here)
 
 
 def _nameless(chosen: ChosenModel) -> CogcliError:

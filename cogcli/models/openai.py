@@ -145,7 +145,13 @@ OPENAI: Final = ProviderApi(
     base_url="https://api.openai.com/v1",
     auth_ref="OPENAI_API_KEY",
     features=("stream", "tools", "json", "json_schema", "seed"),
-    optional=("temperature", "seed", "response_format", "stream_options"),
+    optional={
+        "temperature": "temperature",
+        "seed": "seed",
+        # Some servers take tools or a schema, not both.
+        "response_format": "response_format|json_schema|grammar",
+        "stream_options": "stream_options|include_usage",
+    },
     headers=_headers,
     body=_body,
     reply=_reply,

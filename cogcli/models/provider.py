@@ -6,11 +6,9 @@ be private. The key is resolved at the request and masked in all that comes back
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -20,7 +18,6 @@ from cogcli.core.calls import Cancellation
 from cogcli.core.connections import GIVEN_UP
 from cogcli.core.errors import ModelAccessError, RuntimeErrorBase
 from cogcli.core.http import Http, HttpReply, HttpRequest, HttpStream
-from cogcli.core.jsonvalue import text_of
 from cogcli.models.anthropic import ANTHROPIC
 from cogcli.models.openai import DONE, OPENAI
 from cogcli.models.port import (
@@ -43,9 +40,10 @@ from cogcli.models.provider_api import (
     parse_json,
     sent_names,
 )
+from cogcli.models.provider_errors import error_said, kind_of, refused_member, status_error
 from cogcli.models.server_events import EventParser, ServerEvent
 from cogcli.models.settings import ModelContext, ModelSettings
-from cogcli.protocols.http.failures import quote, retry_after
+from cogcli.protocols.http.failures import quote
 from cogcli.specs.id_grammar import is_sendable
 
 _OF_CODE: Final = {
@@ -58,33 +56,6 @@ _OF_CODE: Final = {
     "model.auth": "auth",
 }
 """Kinds of what goes wrong on the way; anything else is a request that cannot be made."""
-_OF_STATUS: Final = {
-    401: "auth",
-    403: "auth",
-    408: "timeout",
-    413: "context_too_long",
-    429: "rate_limited",
-    502: "overloaded",
-    503: "overloaded",
-    504: "overloaded",
-    529: "overloaded",
-}
-_OF_TYPE: Final = {
-    "authentication_error": "auth",
-    "permission_error": "auth",
-    "rate_limit_error": "rate_limited",
-    "overloaded_error": "overloaded",
-    "timeout_error": "timeout",
-    "request_too_large": "context_too_long",
-    "invalid_request_error": "bad_request",
-}
-"""Kinds of errors that a provider names inside a stream; any other is of the server."""
-_TOO_LONG: Final = re.compile(
-    r"context.?(length|window|size)|maximum.context|prompt is too long|too many (input )?tokens",
-    re.IGNORECASE,
-)
-_NO_CREDIT: Final = "insufficient_quota"
-"""Said with 429 where asking again does not help."""
 _LONGEST_ID: Final = 128
 
 
@@ -94,10 +65,6 @@ def open_adapter(settings: ModelSettings, context: ModelContext) -> ProviderMode
     model = ProviderModel(APIS[settings.adapter], settings, context)
     model.key()
     return model
-
-
-def _names(error: ModelError, member: str) -> bool:
-    return re.search(rf"\b{member}\b", error.message) is not None
 
 
 APIS: Final[dict[str, ProviderApi]] = {"openai": OPENAI, "anthropic": ANTHROPIC}
@@ -158,7 +125,7 @@ class ProviderModel:
         try:
             return fold.apply(event, None if event.data == DONE else parse_json(event.data))
         except ProviderFailure as failure:
-            raise _error_said(_kind_of(failure.error), failure.error) from failure
+            raise error_said(kind_of(failure.error), failure.error) from failure
 
     def _broken_off(self, error: ModelError, text: str) -> ModelError:
         """The error of a stream: once there was text, a lost connection is a broken answer, which is not asked for
@@ -171,7 +138,7 @@ class ProviderModel:
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = parse_json(reply.body)
         if error := object_at(value, "error"):  # some servers say so with status 200
-            raise _error_said(_kind_of(error), error)
+            raise error_said(kind_of(error), error)
         return self._finished(request, object_at(value), reply)
 
     def _finished(self, request: ModelRequest, value: dict[str, Any], head: HttpReply) -> ModelReply:
@@ -212,9 +179,9 @@ class ProviderModel:
                     yield reply
                     return
                 failed = reply.whole()
-            error = _status_error(failed)
-            member = next((name for name in self._api.optional if name in body and _names(error, name)), "")
-            if error.kind != "bad_request" or not member:
+            error = status_error(failed)
+            member = refused_member(error, body, self._api.optional)
+            if not member:
                 raise error
             self._refused.add(member)
 
@@ -257,36 +224,3 @@ class ProviderModel:
 
     def _quote(self, text: str) -> str:
         return quote(f"{self._name}: {text}", self._context.secrets)
-
-
-def _status_error(reply: HttpReply) -> ModelError:
-    """The error of a status that is no success."""
-    status = reply.status
-    kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
-    try:
-        said = object_at(parse_json(reply.body), "error")
-    except ModelError:
-        said = {}
-    said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
-    where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
-    error = _error_said(kind, said, f"HTTP {status}{where}: ")
-    if error.retryable:
-        error.retry_after = retry_after(reply.header("retry-after"), datetime.now(UTC).isoformat())
-    return error
-
-
-def _kind_of(said: Mapping[str, Any]) -> str:
-    """The kind of an error that comes without a status of failure."""
-    code = said.get("code")
-    status = _OF_STATUS.get(code) if type(code) is int else None
-    return status or _OF_TYPE.get(text_of(said.get("type")), "protocol")
-
-
-def _error_said(kind: str, said: Mapping[str, Any], begin: str = "") -> ModelError:
-    """The error that a provider's own object stands for."""
-    message, code = text_of(said.get("message")), text_of(said.get("code"))
-    if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
-        kind = "context_too_long"
-    hint = "look at what auth_ref of [model] gives" if kind == "auth" else ""
-    credit = False if kind == "rate_limited" and _NO_CREDIT in (code, said.get("type")) else None
-    return ModelError(kind, f"{begin}{message or code}".rstrip(" :"), hint=hint, retryable=credit)

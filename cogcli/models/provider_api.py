@@ -69,8 +69,8 @@ class ProviderApi(NamedTuple):
     auth_ref: str
     """Where the key for that address is."""
     features: tuple[str, ...]
-    optional: tuple[str, ...]
-    """Members of a body that are left out for a server that refuses them."""
+    optional: dict[str, str]
+    """Members of a body that are left out for a server that refuses them, each with the words that refusals use."""
     headers: Callable[[str], dict[str, str]]
     """The headers for a key, which may be empty, beside those of every request."""
     body: Callable[[Outgoing], dict[str, Any]]

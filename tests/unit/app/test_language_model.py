@@ -112,6 +112,7 @@ def test_a_file_is_relative_to_where_it_is_named(place: Place, tmp_path: Path) -
     place.write_user("[model]\nadapter = 'scripted'\nname = 'mine.yaml'\n")
     settings = place.settings()
     assert chosen_model(settings).settings.file == str(place.user / "mine.yaml")
+    assert chosen_model(settings, "scripted:mine.yaml").settings.file == str(place.user / "mine.yaml")
     named = chosen_model(settings, "scripted:models/own.yaml").settings
     assert (named.name, named.file) == ("models/own.yaml", str(place.project / "models/own.yaml"))
 

@@ -141,6 +141,19 @@ def test_a_member_that_a_server_refuses_by_name_is_left_out_from_then_on(adapter
         assert len(server.requests) == first + 1
 
 
+def test_a_server_that_takes_no_schema_beside_tools_is_asked_without() -> None:
+    def answer(conversation: Conversation) -> None:
+        if "response_format" in json.loads(conversation.body):
+            body = json.dumps({"error": {"message": "Cannot use custom grammar constraints with tools."}})
+            conversation.reply(body.encode(), status="400 Bad Request")
+        else:
+            conversation.reply(json.dumps(OPENAI).encode())
+
+    with serving(answer) as server:
+        asked = request(tools=TOOLS[:1], json_schema={"type": "object"})
+        assert ask(opened("openai", server.url), asked).text == "hi"
+
+
 def test_nothing_else_is_left_out_for_a_refusal(adapter: str) -> None:
     body = {"error": {"message": "max_tokens is too large, exceeded"}}
     with serving(answering(body, status="400 Bad Request")) as server:
