@@ -63,6 +63,10 @@ def parse_request(raw: dict[str, Any]) -> GivenRequest:
         texts = given.values() if isinstance(given, dict) else given
         if not all(isinstance(each, str) for each in texts):
             raise UsageError("input.type", f"`{name}` of the request: expected texts")
+    if len(raw.get("pack_refs") or ()) > 1:
+        # One that was passed over would be rules and guardrails that nobody holds the run to.
+        text = f"`pack_refs` of the request: found {len(raw['pack_refs'])}, expected 1"
+        raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
     if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
         raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
     if not str(raw.get("message") or "").strip():

@@ -87,7 +87,10 @@ def _locate(settings: Settings, name: str) -> _LocatedPack:
             raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
         return _LocatedPack("", name)
     reference = name if "@" in name else _pinned(settings, name)
-    id, _, wanted = reference.partition("#")
+    id, mark, wanted = reference.partition("#")
+    if mark and not wanted:
+        hint = "write it, as `cogcli pack hash` shows it, or leave `#` out for whatever the file holds"
+        raise UsageError("usage.value", f"`{name}`: no hash behind `#`", hint=hint)
     registry = open_registry(settings)
     paths = registry.paths("pack", id)
     if not paths:

@@ -14,6 +14,7 @@ from cogcli.core.errors import (
     error_from_payload,
 )
 from cogcli.engine.outcome import RunOutcome
+from cogcli.governance.budgets import hint_of
 from cogcli.governance.loop_guard import LoopTrip
 
 _STATUS: Final = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
@@ -45,9 +46,8 @@ def denied(reason: str) -> LoopEnding:
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}")
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]
-        error = BudgetExceededError(
-            "budget.exceeded", f"nothing is left of {key}", hint=f"give it more with --budget {key}=N"
-        )
+        text = f"nothing is left of {key}"
+        error = BudgetExceededError("budget.exceeded", text, hint=hint_of(key, pack=True))
     return LoopEnding("denied", reason, error)
 
 

@@ -85,16 +85,15 @@ def spend_call(record: StepRecord) -> None:
     policy = record.run.engine.policy
     if policy is None or _is_question(record):
         return
-    from cogcli.governance.budgets import Exceeded
+    from cogcli.governance.budgets import Exceeded, hint_of
 
     reserved = policy.budgets.reserve(ONE_CALL)
     if isinstance(reserved, Exceeded):
         draft = build.budget_exceeded(record.run_id, record.path, **reserved._asdict())
         record.run.emit(draft)
         text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
-        raise BudgetExceededError(
-            "budget.exceeded", text, hint=f"give it more with --budget {reserved.key}=N"
-        )
+        hint = hint_of(reserved.key, pack="@" in policy.name)
+        raise BudgetExceededError("budget.exceeded", text, hint=hint)
     reserved.commit()
 
 

@@ -35,6 +35,13 @@ COUNTED: Final = (
 PER_TURN: Final = "tool_calls.per_turn"
 
 
+def hint_of(key: str, *, pack: bool) -> str:
+    """How a run gets more of a budget: under a pack flags and request only lower what the pack gives."""
+    if not pack:
+        return f"give it more with --budget {key}=N"
+    return f"raise `{key}` in the budget of the pack, or where --budget or the request lowers it"
+
+
 class Exceeded(NamedTuple):
     """Why nothing was reserved: the first key whose limit would be passed, what of it is taken, the limit."""
 

@@ -107,3 +107,18 @@ def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:
     desk.run("agent", "invoke", "requests/allowed.json", "--budget", "heartbeat_ms=0").assert_ok()
     (log,) = desk.root.rglob("events.jsonl")
     assert log.read_text().count('"run.heartbeat"') <= 20
+
+
+@pytest.mark.parametrize("refs", [["support-desk@4.0.0", "nope@1.0.0"], ["support-desk@4.0.0"] * 2])
+def test_a_pack_beside_the_first_is_not_passed_over(refs: list[str]) -> None:
+    with pytest.raises(UsageError, match="found 2, expected 1"):
+        parse_request({**REQUEST, "pack_refs": refs})
+
+
+@pytest.mark.parametrize(
+    "command", [["agent", "invoke", "requests/allowed.json", "--pack"], ["pack", "hash"]]
+)
+def test_a_hash_that_is_left_empty_is_not_any_content(desk: Project, command: list[str]) -> None:
+    refused = desk.run(*command, "support-desk@4.0.0#").assert_exit(2)
+    assert "no hash behind `#`" in refused.err
+    assert not list(desk.root.rglob("events.jsonl"))

@@ -118,6 +118,7 @@ def test_a_lower_ceiling_and_a_lower_budget(desk: Project) -> None:
     low = _refund(desk, "ord_440", "--safety-mode", "read_only").assert_exit(4)
     assert "above_safety_mode" in low.json["error"]["message"]
     spent = _refund(desk, "ord_440", "--budget", "tool_calls.per_workflow=1").assert_exit(4)
+    assert "in the budget of the pack" in spent.json["error"]["hint"]
     assert spent.json["error"]["code"] == "budget.exceeded"
     assert _events(desk, spent, "budget.exceeded") == [
         {"key": "tool_calls.per_workflow", "used": 1, "limit": 1}
