@@ -15,9 +15,10 @@ from cogcli.context.inputs import User
 from cogcli.context.memory import fault_of, recall
 from cogcli.core.errors import UsageError
 from cogcli.core.system_text import require_text
+from cogcli.core.terminal_text import is_plain_name
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.memory_rows import STATES, StoredProposal
-from cogcli.stores.memory_store import FILE, Decision, MemoryStore
+from cogcli.stores.memory_store import CODE, FILE, Decision, MemoryStore
 
 _USER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MOST_BY: Final = 100
@@ -80,9 +81,10 @@ def decide(
     settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
 ) -> Decision:
     """Promote or reject by hand. Raises UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
-    who = require_text(by, "the name of who decides", "give another one with --by").strip()
-    if not 0 < len(who) <= _MOST_BY:
-        raise UsageError("usage.value", f"`--by`: expected a name of at most {_MOST_BY} characters")
+    who = require_text(by, "the name of who decides", "give another one with --by")
+    if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
+        text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
+        raise UsageError("usage.value", "`--by`: no name of a person", expected=text)
     at = settings.clock.now()
     with open_memory(settings) as store:
         if state == "rejected":

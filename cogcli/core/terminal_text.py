@@ -30,6 +30,11 @@ _BLOCK = {code: text for code, text in _LINE.items() if code not in (0x09, 0x0A)
 _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
 
+def is_plain_name(text: str) -> bool:
+    """Whether a text can stand for somebody: not empty, no space around it, nothing that is not seen."""
+    return bool(text) and text.isprintable() and text.strip() == text
+
+
 def visible(text: str) -> str:
     """One line of text: line ends and tabs are escaped as well."""
     return text if text.isascii() and text.isprintable() else _whole(text.translate(_LINE))

@@ -14,6 +14,7 @@ from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import EnvironmentRefusal, PolicyApprovalError, UsageError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import Redactor
+from cogcli.core.terminal_text import is_plain_name
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.episode.journal import Journal
@@ -320,7 +321,7 @@ def _require_approver(asked: Event, *, granted: bool, by: str, started: Event) -
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
     gate = payload.get("gate")
-    if "approver_roles" in payload and not (name and name.isprintable() and name.strip() == name):
+    if "approver_roles" in payload and not is_plain_name(name):
         raise UsageError(
             "usage.value",
             "`--by`: a name has no space around it and no invisible characters",

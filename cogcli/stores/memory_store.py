@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE: Final = "memory.db"
-_CODE: Final = "code"
+CODE: Final = "code"
 """Who decided what no person did."""
 _NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)
 _SELECT: Final = f"SELECT {_NAMES} FROM proposal WHERE tenant_id = ?"  # noqa: S608  # names of ours
@@ -276,7 +276,7 @@ def _promoted_if_due(
 ) -> StoredProposal:
     if stored.proposal.lacks(layer, stored.verdict):
         return stored
-    return stored._replace(state="promoted", decided_by=_CODE, decided_at=stored.proposal.at)
+    return stored._replace(state="promoted", decided_by=CODE, decided_at=stored.proposal.at)
 
 
 def _decide(

@@ -164,7 +164,10 @@ def test_a_pack_gives_tenant_classification_lifetime_and_number(desk: Project) -
         (("promote", "mp_0123456789abcdef"), 2, "memory.unknown"),
         (("reject", "'; DROP TABLE proposal; --", "--by", "ann"), 2, "memory.unknown"),
         (("ls", "--why", "\x1b[2J"), 2, "memory.unknown"),
-        (("promote", "x", "--by", " "), 2, "usage.value"),
+        *(
+            (("promote", "x", "--by", by), 2, "usage.value")
+            for by in ("", " ", "ann ", "code", "CODE", "a\x1bb", "\u200bann")
+        ),
         (("promote", "x", "--by", "a" * 101), 2, "usage.value"),
         (("recall", "x", "--user", "../x"), 2, "usage.value"),
         (("recall", "x", "--user", ""), 2, "usage.value"),
@@ -186,7 +189,7 @@ def test_hostile_texts_are_data_and_are_shown_escaped(project: Project) -> None:
     id = _proposed(project, tenant="a'b", candidate=candidate)
     propose(project.root, payload(1, evidence_refs=[evil]), tenant="a'b", run_id=evil)
     tenant = ("--tenant", "a'b")
-    for words in (("proposals",), ("promote", id, "--by", "a\x1bb"), ("ls",), ("ls", "--why", id),
+    for words in (("proposals",), ("promote", id, "--by", "ann"), ("ls",), ("ls", "--why", id),
                   ("recall", "DROP", "--user", "cust_7", "--consent", "preference"), ("reject", id)):  # fmt: skip
         for format in ((), ("--format", "jsonl"), ("--format", "csv"), ("--json",)):
             if words[0] in ("promote", "reject") and format:

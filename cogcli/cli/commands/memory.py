@@ -185,7 +185,9 @@ def _decide(
     by: str | None,
     reason: str = "",
 ) -> int:
-    decision = memory.decide(context.settings, scope, id, state, by=by or context.user, reason=reason)
+    decision = memory.decide(
+        context.settings, scope, id, state, by=context.user if by is None else by, reason=reason
+    )
     row, others = memory.payload_of(decision.stored), [memory.payload_of(each) for each in decision.existing]
     context.own["proposals"], context.own["memories"] = [row], others
     context.answer("".join(f"{line}\n" for line in decision_lines(row, others)))
