@@ -60,7 +60,7 @@ _Rules = tuple[CompiledPolicyRule, ...]
 
 def _compiled(declared: PolicyRule) -> CompiledPolicyRule:
     condition = compile_rule(declared.condition)
-    heads = {path.split(".", 1)[0] for path in condition.paths}
+    heads = {path.partition(".")[0] for path in condition.paths}
     situational = condition.computed or bool(declared.limits) or not heads <= KNOWN_BEFORE
     stage = "situation" if situational else "rule"
     return CompiledPolicyRule(declared, condition, stage, bool(declared.limits) or "args" in heads)
@@ -227,7 +227,7 @@ class _Judgment:
         if found is True:
             self._matched.append(declared.rule_id)
             self._obligations.update(dict.fromkeys(declared.obligations))
-        if is_stricter(verdict, self.verdict) or (verdict == self.verdict and not self._rule):
+        if is_stricter(verdict, self.verdict) or not self._rule:
             self.verdict, self._stage, self._reason = verdict, stage, reason
             self._rule, self._gate = declared.rule_id, declared.gate if verdict == declared.verdict else ""
 
@@ -237,8 +237,7 @@ class _Judgment:
         if self.verdict in ("allow", "allow_with_gate"):
             self._require_of_mode(mode, hosts)
         if self.verdict == "allow" and mode == "destructive" and not self._call.asks_inside:
-            self.verdict, self._gate = "allow_with_gate", self._gate or BUILT_IN_GATE
-            self._reason = "destructive"
+            self.verdict, self._reason = "allow_with_gate", "destructive"
         if self.verdict in ("allow_with_gate", "escalate"):
             self._gate = self._gate or BUILT_IN_GATE
         return Verdict(

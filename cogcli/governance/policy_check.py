@@ -46,6 +46,10 @@ class Interval(NamedTuple):
         return Interval(low[0], high[0], low[1], not high[1])
 
 
+Bounds = dict[str, Interval]
+"""By path the numbers with which a condition holds."""
+
+
 def check_reach(
     pack: Pack,
     report: ProblemReport,
@@ -56,6 +60,7 @@ def check_reach(
     _check_roles(pack, report)
     _check_gates(pack, report)
     reached = [_calls_of(pack, rule, capabilities, tools) for rule in pack.policy.rules]
+    bounds = [_bounds(rule.condition) if rule.is_enforced else None for rule in pack.policy.rules]
     for number, rule in enumerate(pack.policy.rules):
         about = report.part(f"rule `{rule.rule_id}`", _LAYER, "rules", number)
         fits = any(applies(rule.scope.capabilities, id) for id in capabilities)
@@ -64,7 +69,7 @@ def check_reach(
             about.warn("policy.unreachable", ("applies_to",), text, key=True)
         elif _never_holds(rule):
             about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
-        elif above := _overruling(pack.policy.rules, reached, number):
+        elif above := _overruling(pack.policy.rules, reached, bounds, number):
             text = f"says {rule.verdict} only where `{above.rule_id}` says {above.verdict}"
             about.warn("policy.unreachable", ("then", "verdict"), text, hint="remove it, or narrow the other")
 
@@ -115,26 +120,23 @@ def _never_holds(rule: PolicyRule) -> bool:
     return isinstance(found, Matched) and not found.result
 
 
-def _overruling(rules: tuple[PolicyRule, ...], reached: list[Calls], number: int) -> PolicyRule | None:
+def _overruling(
+    rules: tuple[PolicyRule, ...], reached: list[Calls], bounds: list[Bounds | None], number: int
+) -> PolicyRule | None:
     """An enforced rule that is stricter, and matches wherever this one does; None where there is none, and for a rule
-    that asks for more than its verdict."""
-    rule, bounds = rules[number], _bounds(rules[number].condition)
-    if not rule.is_enforced or rule.obligations or rule.limits or bounds is None:
+    that asks for more than its verdict. `bounds` are those of the enforced rules."""
+    rule, own = rules[number], bounds[number]
+    if own is None or rule.obligations or rule.limits:
         return None
-    for place, other in enumerate(rules):
-        theirs = _bounds(other.condition) if other.is_enforced else None
-        if (
-            theirs is None
-            or not is_stricter(other.verdict, rule.verdict)
-            or not reached[number] <= reached[place]
-        ):
+    for other, calls, theirs in zip(rules, reached, bounds, strict=True):
+        if theirs is None or not is_stricter(other.verdict, rule.verdict) or not reached[number] <= calls:
             continue
-        if all(path in bounds and within.holds_all_of(bounds[path]) for path, within in theirs.items()):
+        if all(path in own and within.holds_all_of(own[path]) for path, within in theirs.items()):
             return other
     return None
 
 
-def _bounds(condition: Any) -> dict[str, Interval] | None:
+def _bounds(condition: Any) -> Bounds | None:
     """By path the numbers with which a condition holds; None where that is not all that it asks."""
     if condition is True:
         return {}
@@ -142,7 +144,7 @@ def _bounds(condition: Any) -> dict[str, Interval] | None:
         return None
     name, given = next(iter(condition.items()))
     parts = [_bounds(part) for part in list_of(given)] if name == "and" else _pairs(name, list_of(given))
-    met: dict[str, Interval] = {}
+    met: Bounds = {}
     for part in parts:
         if part is None:
             return None
@@ -151,12 +153,12 @@ def _bounds(condition: Any) -> dict[str, Interval] | None:
     return met if parts else None
 
 
-def _pairs(operator: str, sides: list[Any]) -> list[dict[str, Interval] | None]:
+def _pairs(operator: str, sides: list[Any]) -> list[Bounds | None]:
     """The bound of each comparison of two neighbours."""
     return [_bound(operator, *pair) for pair in pairwise(sides)]
 
 
-def _bound(operator: str, left: Any, right: Any) -> dict[str, Interval] | None:
+def _bound(operator: str, left: Any, right: Any) -> Bounds | None:
     path, value, word = path_of(left), right, operator
     if not path:
         path, value, word = path_of(right), left, MIRRORED.get(operator, operator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.governance.budgets import BudgetUsage
@@ -10,18 +10,16 @@ from cogcli.governance.budgets import BudgetUsage
 RISK: Final = {"read_only": 0.75, "local_write": 0.90, "network": 1.0, "delegated": 1.10, "destructive": 1.25}
 """The weight of an intent's risk class."""
 WEIGHTS: Final = {"budget": 0.40, "loop": 0.15, "evidence": 0.15, "gate": 0.20, "conflict": 0.10}
-HIGH: Final = 0.8
-"""What counts as high; three turns running make a proposal."""
 
 
 class Pressures(NamedTuple):
     """The five signals of a turn, 0 to 1 each."""
 
-    budget: float = 0.0
-    loop: float = 0.0
-    evidence: float = 0.0
-    gate: float = 0.0
-    conflict: float = 0.0
+    budget: float
+    loop: float
+    evidence: float
+    gate: float
+    conflict: float
 
     def escalation(self, risk: str) -> float:
         """The propensity to escalate under an intent's risk class."""
@@ -43,18 +41,13 @@ def clamp(value: float) -> float:
 
 
 def budget_pressure(
-    limits: Mapping[str, float], usage: Mapping[str, BudgetUsage], *, soft: float, elapsed_ms: int = 0
+    limits: Mapping[str, float], usage: Mapping[str, BudgetUsage], *, soft: float, elapsed_ms: int
 ) -> float:
     """The highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}
     return max(
         (_pressed(spent[key], limit, soft) for key, limit in limits.items() if key in spent), default=0.0
     )
-
-
-def gate_pressure(open_gates: Iterable[tuple[float, float]], *, soft: float) -> float:
-    """The highest pressure of any open request for approval, given as (age, time to live) in seconds."""
-    return max((_pressed(age, ttl, soft) for age, ttl in open_gates), default=0.0)
 
 
 def loop_pressure(identical: int, replans: int, replan_limit: int, idle_turns: int) -> float:

@@ -285,13 +285,13 @@ class RunPolicy:
         return {"input": arguments, "facts": self.facts}
 
     def _foreign_host(self, services: tuple[str, ...]) -> str:
-        """The first host of these services that the pack does not list, else the first one; of a service that is not
-        known a name that no list holds; empty where nothing leaves this machine."""
+        """The first host of these services that the pack does not list; of a service that is not known a name that no
+        list holds; empty where nothing leaves this machine for another one."""
         found = self._foreign.get(services)
         if found is None:
             hosts = [host for host in (self._hosts.get(id, "?") for id in services) if host]
             listed = self.pack.tooling.hosts or ()
-            found = next((host for host in hosts if host not in listed), hosts[0] if hosts else "")
+            found = next((host for host in hosts if host not in listed), "")
             self._foreign[services] = found
         return found
 

@@ -100,7 +100,9 @@ def test_what_denies_without_a_rule(members: dict[str, Any], stage: str, reason:
 def test_no_match_allows() -> None:
     verdict = _decide(WINDOW, hosts=["pay.example"], host="pay.example")
     assert (verdict.verdict, verdict.decision, verdict.reason) == ("allow", "allow", "no_rule")
+    assert verdict.stage == "situation"
     assert verdict.reads == {"order.age_days": 12}
+    assert _decide(hosts=[]).verdict == "allow"
     assert verdict.obligations == ("idempotency_key",)
 
 
@@ -126,6 +128,15 @@ def test_a_shadow_rule_only_says_what_it_would_do() -> None:
     assert (verdict.verdict, verdict.decision) == ("allow", "audit")
     assert verdict.would == ({"rule": "refund_window", "verdict": "deny"},)
     assert verdict.matched == ()
+
+
+def test_a_rule_over_all_that_is_known_before_is_of_the_second_check() -> None:
+    known = {"missing": [f"{part}.x" for part in ("request", "user", "agent", "run", "call")]}
+    assert _decide(_rule("known", "deny", {"!!": known})).stage == "rule"
+    assert (
+        _decide(_rule("more", "deny", {"!!": {"missing": [*known["missing"], "args.x"]}})).stage
+        == "situation"
+    )
 
 
 def test_rules_without_facts_are_the_second_check() -> None:
@@ -218,6 +229,7 @@ def test_rules_on_arguments_wait_for_the_call() -> None:
         ("a*", "b", False),
         ("*b", "ba", False),
         ("a*b*", "ab", True),
+        ("*a*b", "ab", True),
         ("", "", True),
         ("", "a", False),
     ],
@@ -246,6 +258,7 @@ def test_rules_are_found_once_by_capability() -> None:
         ({"properties": {"side_effects": False}, "safety": {"trust_level": "elevated"}}, "", "delegated"),
         ({"properties": {"side_effects": False}, "safety": {"trust_level": "privileged"}}, "", "destructive"),
         ({"properties": {"side_effects": True}, "safety": {"reversible": False}}, "", "destructive"),
+        ({"properties": {"side_effects": True}, "safety": {"reversible": True}}, "", "network"),
         ({"properties": {"side_effects": False}, "safety": {"reversible": False}}, "", "read_only"),
         ({"properties": {"side_effects": False}}, "destructive", "destructive"),
         ({"properties": {"side_effects": True}}, "read_only", "network"),
@@ -472,6 +485,10 @@ def test_every_limit_is_kept() -> None:
         ({"!": [{"missing": ["state.plan.steps.0", "state.memory"]}]}, {"plan", "memory"}),
         ({"!": [{"missing_some": [1, ["state.plan"]]}]}, {"plan"}),
         ({"some": [{"var": "state.outcomes.actions"}, {"var": "state.goal"}]}, {"outcomes"}),
+        (
+            {"or": [{"!": {"missing": ["state.goal"]}}, {"==": [{"var": "state.plan.id"}, ""]}]},
+            {"goal", "plan"},
+        ),
         ({"==": [{"var": "state"}, {}]}, STATE_PARTS),
         ({"==": [{"var": ""}, {}]}, STATE_PARTS),
         ({"!!": [{"missing": {"merge": [["state.goal"], ["x"]]}}]}, STATE_PARTS),

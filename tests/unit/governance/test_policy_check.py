@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cogcli.governance.jsonlogic import Matched, compile_rule, evaluate
 from cogcli.governance.policy_check import check_reach
@@ -83,6 +81,14 @@ def test_a_rule_under_a_stricter_one_never_decides(condition: Any, verdict: str)
         ({">": [AMOUNT, 30]}, {}),
         ({"or": [{">": [AGE, 30]}, {">": [AMOUNT, 5]}]}, {}),
         ({"==": [{"var": "user.role"}, "guest"]}, {}),
+        ({"!=": [AGE, 40]}, {}),
+        ({"and": [{"<": [1, 2]}, {">": [AGE, 40]}]}, {}),
+        ({"==": [{"var": ["order.age_days", 0]}, 5]}, {}),
+        ({"!": {"missing": {"merge": ["order.seen"]}}}, {}),
+        ({"==": [1, 1]}, {"verdict": "deny"}),
+        ({}, {}),
+        ({"<": [AGE]}, {}),
+        ({"!=": [AGE, 40]}, {"verdict": "deny", "applies_to": {"capabilities": ["payment.*"]}}),
         ({">": [AGE, 40]}, {"verdict": "deny"}),
         ({">": [AGE, 40]}, {"mode": "shadow"}),
         ({">": [AGE, 40]}, {"then": {"obligations": ["evidence"]}}),
@@ -107,6 +113,35 @@ def test_a_condition_that_never_holds(condition: Any) -> None:
 def test_a_rule_for_calls_that_no_intent_lists(scope: dict[str, Any]) -> None:
     (found,) = _with_rule({">": [AMOUNT, 5]}, applies_to=scope)
     assert found[:2] == ("policy.unreachable", f"{RULES}/2/applies_to")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"mode": "shadow"}, {"if": {"or": [{">": [AGE, 30]}]}}, {"if": {"<": [AGE]}}, {"if": {}}],
+    ids=str,
+)
+def test_what_never_decides_or_asks_for_more_than_numbers_overrules_nothing(change: dict[str, Any]) -> None:
+    def rules(layer: dict[str, Any]) -> None:
+        layer["rules"][0] |= change
+        layer["rules"].append({**layer["rules"][0], "rule_id": "new", "mode": "enforce"})
+        layer["rules"][2] |= {"if": {">": [AGE, 40]}, "then": {"verdict": "escalate"}}
+
+    assert _found(rules) == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_call_is_of_a_capability_that_a_role_may_make(known: bool) -> None:
+    def change(layer: dict[str, Any]) -> None:
+        scope = {"capabilities": ["mail.send", "policy.eval"], "intents": ["support.order_status"]}
+        layer["permissions"][0]["allow"] += [] if known else ["mail.send"]
+        layer["rules"].append({**layer["rules"][0], "rule_id": "new", "if": True, "applies_to": scope})
+
+    raw = copy.deepcopy(raw_pack())
+    change(raw["policy_layer"])
+    raw["decision_layer"]["intents"][1]["capabilities"].append("mail.send")
+    report = ProblemReport("pack.yaml", None)
+    check_reach(pack(**raw), report, (*CAPABILITIES, *(["mail.send"] if known else [])))
+    assert [problem.path for problem in report.problems] == [f"{RULES}/2/applies_to"]
 
 
 def test_gates_that_nobody_can_answer_or_asks_for() -> None:
@@ -190,39 +225,33 @@ def test_a_rule_reaches_what_a_skill_of_the_pack_calls() -> None:
     assert codes == [[], ["policy.unreachable"] * 2]
 
 
-SIDES = st.builds(
-    lambda operator, bound, turned: {operator: [bound, AGE] if turned else [AGE, bound]},
-    st.sampled_from(("<", "<=", ">", ">=", "==", "===")),
-    st.integers(0, 4),
-    st.booleans(),
-)
-BETWEEN = st.builds(
-    lambda operator, low, high: {operator: [low, AGE, high]},
-    st.sampled_from(("<", "<=")),
-    *[st.integers(0, 4)] * 2,
-)
-CONDITIONS = st.one_of(
-    SIDES, BETWEEN, st.lists(SIDES, min_size=1, max_size=2).map(lambda each: {"and": each})
-)
-NUMBERS = [number / 2 for number in range(-2, 11)]
+ORDERED = ("<", "<=", ">", ">=")
+ORDERED = ("<", "<=", ">", ">=")
+SIDES = [{each: [AGE, bound]} for each in (*ORDERED, "==", "===") for bound in (2, 3)]
+TURNED = [{each: [2, AGE]} for each in (*ORDERED, "==")]
+BETWEEN = [{each: [2, AGE, 3]} for each in ("<", "<=")]
+JOINED = [
+    {"and": [{one: [AGE, 2]}, {other: [AGE, bound]}]}
+    for one in ORDERED
+    for other in ORDERED
+    for bound in (2, 3)
+]
+CONDITIONS = [True, *SIDES, *TURNED, *BETWEEN, *JOINED]
+NUMBERS = [number / 2 for number in range(9)]
 
 
-@given(CONDITIONS, CONDITIONS)
-def test_of_two_rules_over_a_number_the_one_is_told_that_the_other_always_overrules(
-    strict: Any, mild: Any
-) -> None:
-    def rules(layer: dict[str, Any]) -> None:
-        then = ({"verdict": "deny"}, {"verdict": "escalate"})
-        layer["gates"] = {}
-        layer["rules"] = [
-            {"rule_id": f"r{number}", "mode": "enforce", "if": condition, "then": says}
-            for number, (condition, says) in enumerate(zip((strict, mild), then, strict=True))
+def test_a_rule_that_a_stricter_one_always_overrules_is_told_and_no_other() -> None:
+    holds = [{number for number in NUMBERS if _holds(each, number)} for each in CONDITIONS]
+    mild = [(each, at) for each, at in zip(CONDITIONS, holds, strict=True) if at]
+    for strict, strict_at in zip(CONDITIONS, holds, strict=True):
+        verdicts = [(strict, "deny"), *((each, "escalate") for each, _ in mild)]
+        rules = [
+            {"rule_id": f"r{number}", "mode": "enforce", "if": condition, "then": {"verdict": verdict}}
+            for number, (condition, verdict) in enumerate(verdicts)
         ]
-
-    strict_at, mild_at = ({n for n in NUMBERS if _holds(each, n)} for each in (strict, mild))
-    told = [found[:2] for found in _found(rules)]
-    if mild_at:
-        assert told == [("policy.unreachable", f"{RULES}/1/then/verdict")] * (mild_at <= strict_at)
+        told = [f"{RULES}/{number}/then/verdict" for number, (_, at) in enumerate(mild, 1) if at <= strict_at]
+        layer = {"gates": {}, "rules": rules}
+        assert [found[1] for found in _found(lambda raw, layer=layer: raw.update(layer))] == told, strict
 
 
 def _holds(condition: Any, number: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogcli.governance.budgets import BudgetUsage
-from cogcli.governance.pressure import Pressures, budget_pressure, gate_pressure, loop_pressure, share
+from cogcli.governance.pressure import Pressures, budget_pressure, loop_pressure, share
 
 
 def test_the_example_comes_out_as_forty_one_hundredths() -> None:
@@ -31,14 +31,20 @@ def test_budget_pressure_begins_at_the_soft_share(used: int, elapsed: int, expec
     assert budget_pressure(limits, usage, soft=0.5, elapsed_ms=elapsed) == expected
 
 
-def test_a_limit_of_nothing_is_pressed_once_it_is_passed() -> None:
-    assert budget_pressure({"replans": 0}, {"replans": BudgetUsage(0)}, soft=0.5) == 0.0
-    assert budget_pressure({"replans": 0}, {"replans": BudgetUsage(1)}, soft=0.5) == 1.0
-
-
-def test_gates_press_as_they_age() -> None:
-    assert gate_pressure([(10, 100), (67, 100)], soft=0.5) == pytest.approx(0.34)
-    assert gate_pressure([], soft=0.5) == 0.0
+@pytest.mark.parametrize(
+    ("limit", "soft", "used", "expected"),
+    [
+        (0, 0.5, 0, 0.0),  # a limit of nothing is pressed once it is passed
+        (0, 0.5, 1, 1.0),
+        (8, 1.0, 7, 0.0),  # with all of the limit as the soft share, at the limit
+        (8, 1.0, 8, 1.0),
+        (8, 0.0, 2, 0.25),
+    ],
+)
+def test_limits_and_soft_shares_at_their_ends(limit: int, soft: float, used: int, expected: float) -> None:
+    usage = {"replans": BudgetUsage(used)}
+    assert budget_pressure({"replans": limit}, usage, soft=soft, elapsed_ms=0) == expected
+    assert budget_pressure({}, usage, soft=soft, elapsed_ms=0) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -59,11 +65,21 @@ def test_loop_pressure_is_the_nearest_way_to_a_trip(
     assert loop_pressure(identical, replans, 3, idle) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("replans", [0, 1])
+def test_where_no_replan_is_allowed_one_presses_whole(replans: int) -> None:
+    assert loop_pressure(0, replans, 0, 0) == replans
+
+
 def test_shares_of_nothing_are_nothing() -> None:
     assert share(0, 0) == 0.0
     assert share(1, 4) == 0.25
 
 
 def test_risk_weighs_and_the_sum_is_bounded() -> None:
-    assert Pressures(1, 1, 1, 1, 1).escalation("read_only") == pytest.approx(0.75)
-    assert Pressures(1, 1, 1, 1, 1).escalation("destructive") == 1.0
+    weights = {"read_only": 0.75, "local_write": 0.9, "network": 1.0, "delegated": 1.1, "destructive": 1.25}
+    half, whole = Pressures(*[0.5] * 5), Pressures(*[1.0] * 5)
+    for risk, weight in weights.items():
+        assert half.escalation(risk) == pytest.approx(weight / 2)
+        assert whole.escalation(risk) == pytest.approx(min(1, weight))
+    payload = half._replace(loop=0.126).to_payload("network", "")
+    assert (payload["loop_pressure"], payload["escalation_propensity"]) == (0.13, 0.44)

@@ -59,7 +59,7 @@ def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() ->
     assert (both.evidence_refs, both.confidence) == (("a", "b", "c"), 0.6)
     assert (both.data_class, both.consent, both.run_id, both.at) == ("pii", False, "run_2", "later")
     assert _made(confidence=0.95).repeated_by(first).confidence == 1.0
-    assert _made(confidence=0.704).repeated_by(first).confidence == 0.8
+    assert _made(confidence=0.734).repeated_by(first).confidence == 0.83
 
 
 @pytest.mark.parametrize(

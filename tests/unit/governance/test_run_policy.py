@@ -12,7 +12,7 @@ from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.policy import Policy
-from cogcli.governance.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy, RunState
+from cogcli.governance.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy, RunState, with_value
 from cogcli.governance.verdict import Verdict
 from cogcli.specs.pack import PackGate
 
@@ -226,6 +226,32 @@ def test_gates_by_name() -> None:
     assert policy.gate("GATE_OPERATOR") == policy.gate("unknown") == PackGate()
     assert policy.name.startswith("support-desk@4.0.0#sha256:")
     assert policy.records_allow
+    assert policy.intuition_mode == "interventive"
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "after"),
+    [
+        ([1, 2, 3], "args.it.0", [9, 2, 3]),
+        ([1, 2, 3], "args.it.1", [1, 9, 3]),
+        ([1, 2, 3], "args.it.2", [1, 2, 9]),
+        ([1, 2, 3], "args.it.3", {"3": 9}),
+        ([1, 2, 3], "args.it.x", {"x": 9}),
+        ({"1": 2, "3": 4}, "args.it.1", {"1": 9, "3": 4}),
+        (5, "args.it.x", {"x": 9}),
+        (5, "args.it", 9),
+    ],
+)
+def test_another_value_at_a_path(before: Any, path: str, after: Any) -> None:
+    data = {"args": {"it": before, "b": 1}, "user": {}}
+    assert with_value(data, path, 9) == {"args": {"it": after, "b": 1}, "user": {}}
+    assert data == {"args": {"it": before, "b": 1}, "user": {}}
+
+
+def test_what_reaches_nothing_asks_for_itself() -> None:
+    privileged = capability("payments.refund", {}, {}, safety={"trust_level": "privileged"})
+    policy = _policy([], sections={"tooling_layer": {}})
+    assert _judged(policy, privileged).verdict == "allow_with_gate"
 
 
 @pytest.mark.parametrize(
@@ -237,12 +263,13 @@ def test_gates_by_name() -> None:
     ],
 )
 def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reason: str) -> None:
-    policy = LimitsPolicy(Budgets({}), ceiling)
+    policy = LimitsPolicy(Budgets({"turns": 2}), ceiling)
     found = policy.judge(REFUND, {}, RunState({}, {}, {}, ""), "s")
     assert found == Verdict(verdict, "permission", reason, approval_mode="network")
     assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict == "allow"
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
     assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
+    assert (policy.intuition_mode, policy.budgets.limits) == ("", {"turns": 2})
     policy.learn("a.b", {"x": 1})
 
 
@@ -338,7 +365,7 @@ def test_the_run_of_a_tool_is_inside_it() -> None:
     ("verdict", "expected"), [("deny", "deny"), ("allow_with_gate", "allow_with_gate"), ("allow", "allow")]
 )
 def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(verdict: str, expected: str) -> None:
-    condition = {"==": [{"var": "args.amount"}, 5]}
+    condition = {"and": [{"==": [{"var": "args.amount"}, 5]}, {"==": [{"var": "call.step"}, ""]}]}
     rules = _only(["skill:t.refund"], condition, verdict=verdict)
     for amount, found in ((5, expected), (6, "allow")):
         policy = _offering(rules, own=OwnSkill("skill:t.refund", {"amount": amount}))
