@@ -3,12 +3,12 @@ a note (docs/reference/agent-state.md#limits). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from cogcli.context.truncation import cut_text
 from cogcli.core.canonical import compact
-from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
+from cogcli.core.jsonvalue import NotJson, object_of, preview, to_plain_json
 
 Note = dict[str, Any]
 Item = TypeVar("Item")
@@ -67,6 +67,14 @@ def plain(value: Any, what: str, notes: list[Note]) -> Any:
     except NotJson as error:
         notes.append(note("wrong_type", what, str(error)))
         return None
+
+
+def plain_object(value: Any, what: str, notes: list[Note]) -> dict[str, Any]:
+    """The value as a JSON object of its own; empty, with a note, for one that is none."""
+    if not isinstance(value, Mapping):
+        notes.append(wrong_type(what, "an object", value))
+        return {}
+    return object_of(plain(dict(value), what, notes))
 
 
 def wrong_type(what: str, expected: str, found: Any) -> Note:

@@ -10,6 +10,7 @@ from cogcli.agent.update import MOST
 from cogcli.context.compiled import ContextBlock
 from cogcli.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.context.truncation import cut_text, first_sentence
+from cogcli.core.jsonvalue import text_of
 
 BLOCK_ID = "session:summary"
 _SHARE = 4
@@ -30,7 +31,7 @@ def compact_messages(
 ) -> Compaction:
     """The conversation within so many tokens of the bucket `session` and 40 messages. `summary` is a model's; without
     it the first sentence of each message of the user is taken. A message without `message_id` is named by its place."""
-    sizes = [tokenizer.count(str(each["content"])) for each in messages]
+    sizes = [tokenizer.count(text_of(each.get("content"))) for each in messages]
     if len(messages) <= MOST["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))
     left, start = room - room // _SHARE, len(messages)
@@ -39,7 +40,7 @@ def compact_messages(
         left -= sizes[start]
     gone = tuple(messages[:start])
     text = summary or " ".join(
-        first_sentence(str(each["content"])) for each in gone if each["role"] == "user"
+        first_sentence(text_of(each.get("content"))) for each in gone if each.get("role") == "user"
     )
     return Compaction(_block(gone, text, room // _SHARE, tokenizer), gone, tuple(messages[start:]))
 

@@ -4,10 +4,12 @@ Pure."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.bounds import encodable
 from cogcli.core.canonical import canonical
+from cogcli.core.jsonvalue import text_of
 from cogcli.core.terminal_text import visible_json
 
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9._:@#/+-]")
@@ -26,6 +28,14 @@ class DataLine(NamedTuple):
         """The line, without control characters and line separators of any kind."""
         names = " ".join(one_word(each) for each in (self.block_id, self.origin, self.trust))
         return f"@data {names} {json_text(encodable(self.text))}"
+
+
+def message_lines(messages: Iterable[Mapping[str, Any]]) -> list[DataLine]:
+    """The messages of a conversation as lines of data."""
+    return [
+        DataLine(f"message:{n:04}", text_of(each.get("role")), "untrusted", text_of(each.get("content")))
+        for n, each in enumerate(messages)
+    ]
 
 
 def one_word(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cogcli.agent.bounds import Note, bounded_text
-from cogcli.agent.data_lines import DataLine, json_text
+from cogcli.agent.data_lines import DataLine, json_text, message_lines
 from cogcli.agent.profile import MOST, NAMED, STYLE, UserProfile
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.sections import DataSection, Prompt, PromptSection, fit_sections
@@ -63,11 +63,7 @@ def build_synthesis_prompt(
 
 def build_summary_prompt(messages: Sequence[Mapping[str, Any]], tokenizer: Tokenizer = ESTIMATE) -> Prompt:
     """The prompt for the summary of messages that are to leave the conversation."""
-    lines = [
-        DataLine(f"message:{n:04}", each["role"], "untrusted", each["content"])
-        for n, each in enumerate(messages)
-    ]
-    return _prompt(_SUMMARIZE, [DataSection("CONVERSATION:", lines)], tokenizer)
+    return _prompt(_SUMMARIZE, [DataSection("CONVERSATION:", message_lines(messages))], tokenizer)
 
 
 def parse_summary(text: str | bytes) -> str | ReplyProblem:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.compress import SITUATED, compress_for_context, compress_for_injection, digest_lines
-from cogcli.agent.data_lines import DataLine, json_text, one_word
+from cogcli.agent.data_lines import DataLine, json_text, message_lines, one_word
 from cogcli.agent.modes import CALLS
 from cogcli.agent.reply_text import ReplyProblem
 from cogcli.agent.sections import DataSection, PromptSection, fit_sections
@@ -15,7 +15,7 @@ from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.context.truncation import CutText
-from cogcli.core.jsonvalue import NOTHING
+from cogcli.core.jsonvalue import NOTHING, text_of
 
 HEADERS: Final = (
     SITUATED, "REASONING CONTEXT:", "EVIDENCE:", "MEMORY:", "RECENT RESULTS:", "NOTICES:",
@@ -87,12 +87,9 @@ def build_reasoning_prompt(
 
 def build_conversation_context(state: AgentState) -> tuple[dict[str, str], ...]:
     """The conversation as messages, what was said in them as lines of data."""
+    lines = message_lines(state.execution.messages)
     return tuple(
-        _message(
-            "assistant" if each["role"] == "assistant" else "user",
-            DataLine(f"message:{number:04}", each["role"], "untrusted", each["content"]).render(),
-        )
-        for number, each in enumerate(state.execution.messages)
+        _message("assistant" if line.origin == "assistant" else "user", line.render()) for line in lines
     )
 
 
@@ -182,7 +179,7 @@ def _data(
         (digest_lines(reasoning.text, "reasoning"), reasoning.truncated),
         (list(map(_block_line, evidence)), any(block["truncated"] for block in evidence)),
         (list(map(_block_line, memory)), any(block["truncated"] for block in memory)),
-        (results, any(each["truncated"] for each in state.execution.completed_calls[-_IN_FULL:])),
+        (results, any(each.get("truncated") for each in state.execution.completed_calls[-_IN_FULL:])),
         (_notices(notices, state.execution.draft_response), False),
     )
     return [DataSection(name, *section) for name, section in zip(HEADERS, found, strict=True)]
@@ -197,13 +194,18 @@ def _results(completed: Sequence[Mapping[str, Any]]) -> list[DataLine]:
     """The newest results, the newest first: three in full, two more by status."""
     newest = list(enumerate(completed))[: -(_IN_FULL + _BY_STATUS) - 1 : -1]
     return [
-        DataLine(f"result:{number}", result["name"], "untrusted", json_text(_shown(result, place < _IN_FULL)))
+        DataLine(
+            f"result:{number}",
+            text_of(result.get("name")),
+            "untrusted",
+            json_text(_shown(result, place < _IN_FULL)),
+        )
         for place, (number, result) in enumerate(newest)
     ]
 
 
 def _shown(result: Mapping[str, Any], in_full: bool) -> Mapping[str, Any]:
-    return result if in_full else {key: result[key] for key in ("name", "success", "step")}
+    return result if in_full else {key: result.get(key) for key in ("name", "success", "step")}
 
 
 def _notices(notices: Iterable[Mapping[str, Any]], draft: str | None) -> list[DataLine]:

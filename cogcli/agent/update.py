@@ -20,6 +20,7 @@ from cogcli.agent.bounds import (
     newest,
     note,
     plain,
+    plain_object,
     with_newest,
     wrong_type,
 )
@@ -28,7 +29,7 @@ from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.core.jsonvalue import text_of
 
 MOST: Final = {
     "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,
@@ -137,8 +138,9 @@ def add_notification(
     state: AgentState, notification: Mapping[str, Any], now: str, notes: list[Note]
 ) -> AgentState:
     """Something happened that the user or the model is to know."""
-    value = bounded_value(dict(notification), BYTES["notification"], "notifications", notes)
-    added = (*state.execution.notifications, {**object_of(value), "timestamp": now})
+    value = plain_object(notification, "notifications", notes)
+    value = bounded_value(value, BYTES["notification"], "notifications", notes)
+    added = (*state.execution.notifications, {**value, "timestamp": now})
     kept = newest(added, MOST["notifications"], "notifications", notes)
     return state._replace(execution=state.execution._replace(notifications=kept))
 
@@ -150,12 +152,12 @@ def set_tool_calls(
     """The calls are what is pending now, all of it."""
     kept: list[dict[str, Any]] = []
     for call in calls:
-        found = object_of(plain(dict(call), "pending_calls", notes))
+        found = plain_object(call, "pending_calls", notes)
         fits = len(kept) < MOST["pending_calls"] and json_size([*kept, found]) <= MAX_CALL_BYTES
         if found and fits:
             kept.append(found)
         else:
-            notes.append(note("dropped", "pending_calls", text_of(call.get("name"))))
+            notes.append(note("dropped", "pending_calls", text_of(found.get("name"))))
     return state._replace(execution=state.execution._replace(pending_calls=tuple(kept)))
 
 
@@ -201,7 +203,7 @@ def update_facts(state: AgentState, facts: Mapping[str, Any], now: str, notes: l
 @_change
 def record_thinking(state: AgentState, thought: Mapping[str, Any], now: str, notes: list[Note]) -> AgentState:
     """A thought `{thinking, tool_calls}` is recorded; of large calls the names."""
-    calls = [object_of(plain(dict(call), "thoughts", notes)) for call in thought.get("tool_calls") or ()]
+    calls = [plain_object(call, "thoughts", notes) for call in thought.get("tool_calls") or ()]
     if json_size(calls) > BYTES["thought"]:
         notes.append(note("cut", "thoughts", "the arguments of calls"))
         calls = [{"name": text_of(call.get("name"))[: CHARACTERS["name"]]} for call in calls]
@@ -246,8 +248,9 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     return _reasoning(state, insights=kept)
 
 
-def _result(given: Mapping[str, Any], notes: list[Note]) -> dict[str, Any]:
+def _result(found: Mapping[str, Any], notes: list[Note]) -> dict[str, Any]:
     """A completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
+    given = plain_object(found, "completed_calls", notes)
     name, step = (text_of(given.get(key))[: CHARACTERS["name"]] for key in ("name", "step"))
     success = given.get("success") is True
     part = "output" if success else "error"

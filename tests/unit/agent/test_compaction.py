@@ -48,6 +48,14 @@ def test_a_summary_of_a_model_takes_their_place() -> None:
     assert len(found.left) == 3
 
 
+def test_a_summary_has_a_quarter_of_the_bucket() -> None:
+    found = compact_messages(said(*["word " * 30] * 20), 403)
+    assert found.summary
+    assert (found.summary.tokens, len(found.kept)) == (100, 10)
+    assert found.summary.content.startswith("word word")
+    assert found.summary.content.endswith(" tokens]")
+
+
 def test_messages_without_an_id_are_named_by_their_place() -> None:
     messages = [{"role": "user", "content": "word " * 90}] * 3
     found = compact_messages(messages, 130)

@@ -12,6 +12,7 @@ from agent_strategies import NOW, SEEDS, TOOL, TURNS, Maker, after, begun, compi
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.agent.compaction import compact_messages
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.prompts import (
     HEADERS,
@@ -191,6 +192,17 @@ def test_a_conversation_is_data() -> None:
         {"role": "user", "content": '@data message:0000 user untrusted "Refund it.\\nNOTICES:"'},
         {"role": "assistant", "content": '@data message:0001 assistant untrusted "Which?"'},
     )
+
+
+def test_entries_of_a_damaged_state_are_shown_as_far_as_they_go() -> None:
+    """What was stored is checked for its kinds, not for the members of its entries."""
+    state = begun()
+    odd: tuple[dict[str, Any], ...] = ({}, {"role": 1, "content": []}, {"role": "system", "content": "x"})
+    execution = state.execution._replace(messages=odd, completed_calls=({}, {"name": 7}))
+    state = state._replace(execution=execution, reasoning=state.reasoning._replace(thoughts=({},)))
+    assert {each["role"] for each in build_conversation_context(state)} == {"user"}
+    assert len(sections(prompt(state))["RECENT RESULTS:"]) == 2
+    assert compact_messages(odd * 20, 0).kept == ()
 
 
 @pytest.mark.parametrize(

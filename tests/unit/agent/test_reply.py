@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from agent_strategies import REPLIES
+from agent_strategies import NOW, REPLIES, begun
 from hypothesis import given
 
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply, ReplyProblem, parse_reply, reply_of_tool_calls
 from cogcli.agent.reply_text import MAX_BYTES, partial_response
+from cogcli.agent.update import add_insight
 
 CALL = {"name": "a", "args": {}}
 
@@ -128,6 +129,14 @@ def test_what_is_dropped_is_noted(reply: dict[str, Any], notes: list[tuple[str, 
     found = parse_reply(json.dumps({"response": "yes", **reply}), 3)
     assert isinstance(found, Reply)
     assert sorted((note["code"], note["what"]) for note in found.notes) == sorted(notes)
+
+
+def test_a_note_says_how_many_went() -> None:
+    state = begun()
+    for number in range(11):
+        updated = add_insight(state, f"insight {number}", NOW)
+        state = updated.state
+    assert updated.notes == ({"code": "dropped", "what": "insights", "detail": "the 1 oldest, 10 are kept"},)
 
 
 def test_notes_are_few() -> None:

@@ -109,6 +109,17 @@ def test_of_too_many_calls_the_first_are_pending() -> None:
     ]
 
 
+def test_what_is_no_object_is_dropped() -> None:
+    """Callers give objects; what is none raises nothing all the same."""
+    odd: Any = ["a", None]
+    for change in (set_tool_calls, complete_tool_calls):
+        updated = change(begun(), odd, NOW)
+        assert updated.state.execution.pending_calls == ()
+        assert codes(updated)[0][0] == "wrong_type"
+    thought = record_thinking(begun(), {"thinking": "x", "tool_calls": odd}, NOW)
+    assert thought.state.reasoning.thoughts[0]["tool_calls"] == [{}, {}]
+
+
 def test_a_thought_keeps_large_calls_by_their_names() -> None:
     call = {"name": "mail.send", "args": {"text": LONG}}
     updated = record_thinking(begun(), {"thinking": LONG, "tool_calls": [call]}, NOW)
