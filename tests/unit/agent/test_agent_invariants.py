@@ -371,8 +371,8 @@ def test_inv_14(texts: list[str], message: str, name: str, results: list[Any], r
     assert {each["role"] for each in build_conversation_context(state)} <= {"user", "assistant"}
     assert headers(get_situated_context(state)) in ([], [HEADERS[0], ""])
     lines = [
-        *compress_for_context(state.reasoning).text.splitlines(),
-        *compress_for_injection(profile).text.splitlines(),
+        *compress_for_context(state.reasoning, 10**6).text.splitlines(),
+        *compress_for_injection(profile, 10**6).text.splitlines(),
     ]
     labels = [line.partition(": ")[0] for line in lines]
     assert labels == [label for label in LABELS if label in labels]
