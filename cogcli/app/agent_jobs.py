@@ -91,21 +91,15 @@ def work_jobs(
     return worked
 
 
-def work_after_answer(settings: Settings, model: LanguageModel | None = None) -> list[WorkedJob]:
-    """What a run does once its answer is out: work on jobs for at most `synthesis_grace_s`. Nothing is raised: the
-    exit code is decided, and what fails is tried again by another command."""
-    with suppress(CogcliError):
-        grace = settings.value("agent.synthesis_grace_s")
-        return work_jobs(settings, model, grace_s=grace) if grace else []
-    return []
-
-
-def work_next_jobs(settings: Settings) -> None:
-    """What another command of an agent does after its own work: three jobs, as `work_after_answer`."""
+def work_after_answer(settings: Settings, model: str = "", *, limit: int | None = None) -> list[WorkedJob]:
+    """What a command does once its answer is out: work on jobs for at most `synthesis_grace_s`, by the model that is
+    named, or the configured one. Nothing is raised: the exit code is decided, and what fails is tried again by another
+    command."""
     with suppress(CogcliError):
         grace = settings.value("agent.synthesis_grace_s")
         if grace and any(job["state"] != "failed" for job in list_jobs(settings)):
-            work_jobs(settings, model_of(settings), limit=NEXT_JOBS, grace_s=grace)
+            return work_jobs(settings, model_of(settings, model), limit=limit, grace_s=grace)
+    return []
 
 
 def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[WorkedJob]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.options import Call
@@ -25,6 +25,8 @@ class CommandContext:
         self.own: dict[str, Any] = {}
         self.error: dict[str, Any] | None = None
         self.warnings: list[Any] = []
+        self.afterwards: list[Callable[[], object]] = []
+        """What is done once the answer is out; the exit code is decided then."""
         self._settings: Settings | None = None
 
     @property

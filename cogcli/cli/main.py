@@ -101,7 +101,18 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
 
         text = envelope(name, code, error=context.error, warnings=context.warnings, own=context.own)
         _write_envelope(screen, code, text)
+    if context.afterwards:
+        _do_afterwards(context)
     return code
+
+
+def _do_afterwards(context: CommandContext) -> None:
+    """Do what a command left for after its answer; Ctrl-C ends it, and is no other end of the command."""
+    try:
+        for work in context.afterwards:
+            work()
+    except KeyboardInterrupt:
+        pass
 
 
 def _resource_error(error: BaseException) -> CogcliError | None:

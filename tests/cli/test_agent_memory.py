@@ -198,3 +198,31 @@ def test_what_a_user_said_breaks_no_line(project: Project) -> None:
         out = project.run("agent", *words).assert_ok().out
         assert "\x1b" not in out
         assert "\nb" not in out
+
+
+def test_after_its_answer_a_run_learns_and_without_a_grace_it_does_not(desk: Project) -> None:
+    every = ("agent", "jobs", "ls", "--all", "--json")
+    desk.run(
+        "agent", "invoke", "requests/allowed.json", env={"COGCLI_AGENT_SYNTHESIS_GRACE_S": "0"}
+    ).assert_ok()
+    assert {job["state"] for job in desk.run(*every).assert_ok().json["jobs"]} == {"queued"}
+    desk.run("agent", "invoke", "requests/allowed.json", "--no-memory").assert_ok()
+    assert {job["state"] for job in desk.run(*every).json["jobs"]} == {"queued"}
+    desk.run("agent", "invoke", "requests/allowed.json").assert_ok()
+    assert {job["state"] for job in desk.run(*every).json["jobs"]} == {"done"}
+    found = desk.run("memory", "proposals", "--tenant", "acme", "--json").json["proposals"]
+    assert "success_patterns.order_status" in [each["candidate"]["predicate"] for each in found]
+
+
+def test_what_cannot_be_learned_changes_no_exit_code(desk: Project) -> None:
+    answer = {"response": "Nothing to do.", "thinking": "x"}
+    desk.write("replies.yaml", json.dumps({"replies": [{"json": answer}]}))
+    model = ("--model", "scripted:replies.yaml")
+    desk.write("jobs.yaml", json.dumps({"replies": [{"when": ["nobody says this"], "text": "x"}]}))
+    env = {"COGCLI_AGENT_SYNTHESIS_GRACE_S": "0"}
+    code = desk.run("agent", "invoke", "requests/allowed.json", *model, env=env).code
+    run = desk.run(
+        "agent", "invoke", "requests/allowed.json", *model, env={"COGCLI_MODEL": "scripted:jobs.yaml"}
+    )
+    assert run.code == code
+    assert "internal" not in run.err

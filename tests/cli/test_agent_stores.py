@@ -31,9 +31,11 @@ def proposed(desk: Project) -> list[dict[str, Any]]:
 
 
 def stored(desk: Project) -> int:
-    """How many proposals of runs are stored, those of several runs once each."""
+    """How many proposals of runs are stored, those of several runs once each, without what was learned of them."""
     with closing(sqlite3.connect(memory(desk))) as store:
-        count: int = store.execute("SELECT count(*) FROM proposed_in").fetchone()[0]
+        count: int = store.execute(
+            "SELECT count(*) FROM proposed_in JOIN proposal USING (proposal_id) WHERE class <> 'preference'"
+        ).fetchone()[0]
     return count
 
 

@@ -182,7 +182,8 @@ class Sandbox:
 
     @property
     def remembered(self) -> list[str]:
-        """The candidates of the proposals that are stored, each once a run that made it, in order of their words."""
+        """The candidates of the proposals that are stored, each once a run that made it, in order of their words;
+        without what was learned of the user afterwards."""
         file = self.root / STORES[0]
         if not file.exists():
             return []
@@ -192,6 +193,7 @@ class Sandbox:
             ]:
                 return []
             made = "SELECT entity, predicate FROM proposal JOIN proposed_in USING (proposal_id)"
+            made += " WHERE class <> 'preference'"
             return sorted(f"{entity} {predicate}" for entity, predicate in store.execute(made))
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Annotated, Any
 
+from cogcli.app.agent_jobs import work_after_answer
 from cogcli.app.compile_context import GivenRequest, parse_request
 from cogcli.app.invoke_agent import GivenInvocation, dry_run, invoke
 from cogcli.app.packs import resolve_pack
@@ -58,6 +60,8 @@ def invoke_agent(
     result: RunResult = invoke(context.settings, given, watch)
     result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
+    if given.memory:
+        context.afterwards.append(partial(work_after_answer, context.settings, given.model))
     return result.exit_code
 
 

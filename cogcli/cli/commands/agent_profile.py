@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from cogcli.app import agent_memory
-from cogcli.app.agent_jobs import work_next_jobs
+from cogcli.app.agent_jobs import NEXT_JOBS, work_after_answer
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, SAFETY, argument, choice, command, switch, text
@@ -41,7 +42,7 @@ def show(
     context.answer("".join(f"{line}\n" for line in profile_lines(found)))
     if not found["entries"]:
         context.note(visible(f"nothing is known of {found['user_id']} in {found['tenant_id']}"))
-    work_next_jobs(context.settings)
+    context.afterwards.append(partial(work_after_answer, context.settings, limit=NEXT_JOBS))
     return OK
 
 
@@ -67,7 +68,7 @@ def export(
     context.own["export"] = found
     text = "".join(f"{line}\n" for line in export_lines(found)) if format == "md" else None
     context.answer(text or dumps(found, indent=True) + "\n")
-    work_next_jobs(context.settings)
+    context.afterwards.append(partial(work_after_answer, context.settings, limit=NEXT_JOBS))
     return OK
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from cogcli.app import agent_sessions
-from cogcli.app.agent_jobs import work_next_jobs
+from cogcli.app.agent_jobs import NEXT_JOBS, work_after_answer
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import Flags, ListFlags, argument, command, text
@@ -53,7 +54,7 @@ def ls(
     context.own["sessions"] = rows
     if not context.json:
         show(context, COLUMNS, rows, flags)
-    work_next_jobs(context.settings)
+    context.afterwards.append(partial(work_after_answer, context.settings, limit=NEXT_JOBS))
     return OK
 
 
@@ -72,7 +73,7 @@ def show_one(context: CommandContext, session: SessionId, *, flags: SessionFlags
     )
     context.own["session"] = found
     context.answer("".join(f"{line}\n" for line in session_lines(found)))
-    work_next_jobs(context.settings)
+    context.afterwards.append(partial(work_after_answer, context.settings, limit=NEXT_JOBS))
     return OK
 
 

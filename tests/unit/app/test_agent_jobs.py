@@ -12,11 +12,9 @@ import pytest
 from cogcli.app import agent_jobs
 from cogcli.app.agent_jobs import work_after_answer, work_jobs
 from cogcli.app.agent_memory import consolidate, forget, open_agent_store, profile_of, profile_payload
+from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
-from cogcli.models import MODELS
 from cogcli.models.port import LanguageModel
-from cogcli.models.settings import ModelContext, ModelSettings
-from cogcli.protocols.secrets import Secrets
 from cogcli.stores.interactions import Interaction
 
 AT = "2026-11-01T09:30:00.000000Z"
@@ -44,8 +42,9 @@ def model(settings: Settings, *replies: dict[str, Any]) -> LanguageModel:
     """The scripted model with these replies."""
     path = Path(settings.base, "replies.yaml")
     path.write_text(json.dumps({"replies": list(replies)}), encoding="utf-8")
-    context = ModelContext(Secrets({}, lambda _: None), settings.clock, lambda text: len(text), {})
-    return MODELS["scripted"].open(ModelSettings("scripted", str(path), file=str(path)), context)
+    opened = model_of(settings, f"scripted:{path}")
+    assert opened is not None
+    return opened
 
 
 def rows(settings: Settings, **members: Any) -> list[dict[str, Any]]:
@@ -210,7 +209,7 @@ def test_after_an_answer_nothing_is_raised(tmp_path: Path) -> None:
 
 def test_the_next_command_does_three(settings: Settings) -> None:
     ask(settings, "run_1", "run_2", "run_3", "run_4", "run_5")
-    agent_jobs.work_next_jobs(settings)
+    agent_jobs.work_after_answer(settings, limit=agent_jobs.NEXT_JOBS)
     assert len(agent_jobs.list_jobs(settings)) == 3
     assert len(agent_jobs.list_jobs(settings, "t", "u", all=True)) == 6
     assert agent_jobs.list_jobs(settings, "s") == []
