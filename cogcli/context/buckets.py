@@ -55,7 +55,7 @@ def assemble(
         by_bucket[block.bucket].append(block)
     blocks: list[ContextBlock] = []
     omissions: list[Omission] = []
-    used = dict.fromkeys(BUCKETS, 0)
+    used: dict[str, int] = {}
     for bucket in BUCKETS:
         waiting = sorted(by_bucket[bucket], key=lambda block: (-block.priority, block.block_id))
         room = allocations[bucket]

@@ -113,7 +113,7 @@ def _memory(found: Compilation) -> Any:
 def _budget(found: Compilation) -> Any:
     given = found.given
     found.candidates = tuple(block_builders.candidates(given, found.surface, found.evidence, found.memory))
-    total = int(given.limits.get("tokens.context", 8000))
+    total = int(given.limits["tokens.context"])
     caps = {
         bucket: int(limit)
         for bucket in BUCKETS

@@ -125,7 +125,7 @@ def _change(before: _Side, after: _Side) -> BlockChange | None:
         lacking = before.placed if before.is_out else after.placed
         word, stage, reason = "in" if before.is_out else "out", lacking.stage, lacking.reason
     elif CUT in (before.placed.status, after.placed.status):
-        word = "shorter" if (after.tokens or 0) < (before.tokens or 0) else "longer"
+        word = "shorter" if len(after.content) < len(before.content) else "longer"
         stage, reason = "assembly", "cut"
     else:
         word, stage, reason = "changed", *_why_changed(before.placed, after.placed)

@@ -78,7 +78,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
     for slot in pieces:
         if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:
             continue
-        if not (unsaid and slot.path[0] == "outputs" and slot.path[1:]):
+        if not (unsaid and slot.path[0] == "outputs"):
             name = ".".join(slot.path)
             text = f"reads `{name}`, which is never there"
             report.error(

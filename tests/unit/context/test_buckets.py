@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cogcli.context.buckets import FIXED, allocate, assemble
 from cogcli.context.compiled import ContextBlock
-from cogcli.context.tokenizer import ESTIMATE, estimate
+from cogcli.context.tokenizer import ESTIMATE, Tokenizer, estimate
 from cogcli.specs.pack import BUCKETS
 
 SENTENCES = "One is here. Two is there! Three? Four and more words follow."
@@ -65,6 +65,21 @@ def test_a_block_ends_at_a_sentence_and_says_how_much_is_missing() -> None:
     assert kept.content.endswith(" tokens]")
     assert "[truncated: " in kept.content
     assert [(each.block_id, each.reason) for each in found.omissions] == [("returns", "cut")]
+
+
+def test_a_cut_leaves_a_sentence_out_and_a_token_at_least_whatever_the_tokenizer_says() -> None:
+    odd = Tokenizer("odd/1", False, "", lambda text: 3 if "truncated" in text else 8)
+    block = ContextBlock("returns", "business", "One. Two.", 1, 8, cuttable=True)
+    found = assemble([block], {**dict.fromkeys(BUCKETS, 0), "business": 5}, odd)
+    assert [kept.content for kept in found.blocks] == ["One. [truncated: 1 tokens]"]
+
+
+def test_only_what_never_shrinks_is_overpacked() -> None:
+    allocations = dict.fromkeys(BUCKETS, 0)
+    over = [
+        each for each in BUCKETS if assemble([_block("b", each, 1, "x")], allocations, ESTIMATE).overpacked
+    ]
+    assert over == ["policy", "tool"]
 
 
 def test_a_block_that_may_not_be_cut_leaves_whole() -> None:

@@ -195,6 +195,7 @@ def test_what_comes_from_outside_is_never_an_instruction() -> None:
     [
         ("clerk", "calm", "loud", "You are clerk.\nVoice: calm."),
         ("clerk", "", "loud", "You are clerk.\nVoice: loud."),
+        ("clerk", "calm", "", "You are clerk.\nVoice: calm."),
         ("", "", "", "You are an agent."),
     ],
 )

@@ -210,6 +210,21 @@ def test_two_slots_of_one_entity_and_a_way_back() -> None:
     assert Edge("a:1", "p", "ref", NOW)[4:] == ("", None, "", "", "untrusted", "internal", "local", 0)
 
 
+def test_an_entity_that_two_ways_lead_to_is_looked_at_once() -> None:
+    ways = [
+        ("order:ord_881", "a:1"),
+        ("order:ord_881", "b:1"),
+        ("a:1", "c:1"),
+        ("b:1", "c:1"),
+        ("c:1", "d:1"),
+    ]
+    edges = [edge("to", subject=subject, object=object, evidence_ref=object) for subject, object in ways]
+    found = _retrieve(*edges, required=(), limits=LIMITS._replace(max_hops=3))
+    assert [(each.edge.object, each.hops) for each in found.found] == [
+        ("a:1", 1), ("b:1", 1), ("c:1", 2), ("c:1", 2), ("d:1", 3),
+    ]  # fmt: skip
+
+
 def test_edges_are_ordered_by_their_number_last() -> None:
     edges = [edge("tag", number, seq=number, evidence_ref="crm/tag") for number in (3, 1, 2)]
     assert [each.edge.seq for each in _retrieve(*edges, required=()).found] == [1, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.governance.pack_check import RuleTest, check_references, check_rules, run_tests
+from cogcli.governance.policy import STATE_PARTS
 from cogcli.governance.read_check import check_reads
 from cogcli.specs.pack import Pack
 from cogcli.specs.problem_report import ProblemReport
@@ -303,6 +305,16 @@ def test_a_rule_may_read_what_a_run_may_have(path: str) -> None:
     assert _report(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"var": path}]})).problems == []
 
 
+def test_a_rule_may_read_all_that_the_reference_lists() -> None:
+    page = (PACK_FILE.parents[4] / "reference/pack.md").read_text(encoding="utf-8")
+    rules = page[page.index('<a id="rules"></a>') : page.index('<a id="guardrails"></a>')]
+    listed = re.findall(r"`(\w+) \{([\w, ]+)\}`", rules)
+    assert [head for head, _ in listed if head != "then"][1:] == ["request", "user", "agent", "run", "call"]
+    paths = [f"{head}.{name}" for head, names in listed[2:] for name in names.split(", ")]
+    paths += ["args.x", "inputs.x", "vars.x", "outputs.x", *[f"state.{part}" for part in sorted(STATE_PARTS)]]
+    assert _problems(lambda raw: _set(raw, "policy_layer/rules/1/if", {"!!": [{"missing": paths}]})) == []
+
+
 def test_rules_of_a_pack_without_intents_are_for_those_of_another_one() -> None:
     def change(raw: dict[str, Any]) -> None:
         raw.update(decision_layer={}, evaluation_layer={}, tooling_layer={})
@@ -342,6 +354,25 @@ def test_the_goal_and_the_reply_of_a_template_read_what_it_has(key: str, value: 
     (problem, *_) = _problems(lambda raw: _set(raw, f"{TEMPLATE}/{key}", value))
     assert problem[0] == code
     assert problem[1].startswith(f"/{TEMPLATE}/{key}")
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "hint"),
+    [
+        ("${inputs.order}", "reads `inputs.order`, which is never there", "did you mean `inputs.order_id`?"),
+        ("${inputs.zzz.zzz}", "reads `inputs.zzz.zzz`, which is never there", "it has inputs.order_id, "),
+        ("${secrets.KEY}", "`inputs` or `outputs`", ""),
+    ],
+)
+def test_what_is_said_of_a_reply_that_reads_what_is_not_there(reply: str, said: str, hint: str) -> None:
+    def change(raw: dict[str, Any]) -> None:
+        template = raw["decision_layer"]["task_templates"][0]
+        del template["steps"][0]["output"]
+        template["reply"] = reply
+
+    (problem,) = _report(change).problems
+    assert said in problem.message
+    assert hint in problem.hint
 
 
 @pytest.mark.parametrize("reply", ["", "done", "$${x}", "${inputs.order_id} ${outputs.receipt.id:-none}"])
