@@ -10,6 +10,7 @@ from typing import Any
 
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.specs.pack import BUILT_IN_PACK
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
 """Members of a request that only a file can say."""
@@ -49,7 +50,7 @@ def _words(started: Mapping[str, Any]) -> Iterator[str]:
     options = object_of(started.get("options"))
     yield from ("--message", text_of(request.get("message")))
     named = {
-        "--pack": policy.get("pack"),
+        "--pack": "" if _is_built_in(policy) else policy.get("pack"),
         "--intent": request.get("intent"),
         "--user": policy.get("user"),
         "--safety-mode": policy.get("safety_mode"),
@@ -67,6 +68,11 @@ def _words(started: Mapping[str, Any]) -> Iterator[str]:
     yield from _permissions(options)
     for name, value in object_of(started.get("tags")).items():
         yield from ("--tag", f"{name}={value}")
+
+
+def _is_built_in(policy: Mapping[str, Any]) -> bool:
+    """Whether the pack is the one of an agent that is given none."""
+    return text_of(policy.get("pack")).partition("@")[0] == BUILT_IN_PACK
 
 
 def _permissions(options: dict[str, Any]) -> Iterator[str]:

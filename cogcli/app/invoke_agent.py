@@ -9,6 +9,7 @@ from cogcli.app.agent_memory import profile_of
 from cogcli.app.agent_model import model_access
 from cogcli.app.agent_runs import stores_of
 from cogcli.app.agent_sessions import open_session
+from cogcli.app.builtin_pack import read_only_pack
 from cogcli.app.checks.packs import own_problems
 from cogcli.app.compile_context import GivenRequest, fetch
 from cogcli.app.registry import open_registry
@@ -29,7 +30,7 @@ from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.packs import check_agent
-from cogcli.specs.pack_skills import agent_skill_id, reach_pack
+from cogcli.specs.pack_skills import agent_skill_id, reach_given_pack, reach_pack
 from cogcli.specs.selection import SelectionOptions
 
 
@@ -98,8 +99,13 @@ def _reach(
     warns. Raises ProblemsFound before a store is opened."""
     request = given.request
     asked = request.policy or PolicyRequest()
-    catalog = reach_pack(open_registry(settings), asked.pack)
     selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    registry, message = open_registry(settings), given.given.request.message
+    if asked.pack:
+        catalog = reach_pack(registry, asked.pack)
+    else:
+        catalog = reach_given_pack(registry, read_only_pack(settings, selection, message, asked.budget))
+        asked = asked._replace(pack=next(iter(catalog.packs.values())).ref)
     found = [*check_agent(catalog, options=selection), *own_problems(catalog, pack_of(catalog, asked))]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)

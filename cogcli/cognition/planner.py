@@ -17,6 +17,7 @@ from cogcli.models.port import ModelReply, ModelRequest
 from cogcli.specs.pack import DecisionSpec, TaskTemplate
 from cogcli.specs.pack_skills import agent_skill_id, template_skill
 from cogcli.specs.skill import Skill, skill_from
+from cogcli.specs.skill_search import answer_for
 
 
 class ProposedCall(NamedTuple):
@@ -114,7 +115,7 @@ class TemplatePlanner:
         intent = view.invocation.intent
         templates = view.invocation.pack.decisions.intents[intent.intent].templates
         if not templates:
-            return Candidate(self.name, response="There is no plan for this.", asking=True)
+            return Candidate(self.name, response=_nearest_skills(view), asking=True)
         template = view.invocation.pack.decisions.task_templates[templates[0]]
         skill = template_skill(view.invocation.pack, template)
         lacking = [name for name in skill["inputs"] if intent.params.get(name) is None]
@@ -126,6 +127,18 @@ class TemplatePlanner:
 
 
 TEMPLATE: Final = TemplatePlanner()
+
+
+def _nearest_skills(view: JudgmentView) -> str:
+    """What is said where nothing plans: the skill on the surface that the message asks for, with the line that runs it;
+    else the nearest ones."""
+    known, surface = view.invocation.capabilities, view.context.compilation.surface
+    tools = {tool.capability: known[tool.capability] for tool in surface.tools}
+    skills = {id: tool for id, tool in tools.items() if tool.reaches}
+    request = view.invocation.logged_request
+    return (
+        answer_for(request.message, request.params, skills).text if skills else "There is no plan for this."
+    )
 
 
 class TurnPlan(NamedTuple):

@@ -30,7 +30,7 @@ def candidates(
     """All blocks that want room, bucket by bucket; ids are unique."""
     yield from _policy_blocks(given, surface)
     for tool in surface.tools:
-        text = _tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
+        text = tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
         yield _block(given, f"tool:{tool.capability}", "tool", text, _TOOL)
     for number, found in enumerate(evidence.found):
         edge = found.edge
@@ -62,7 +62,7 @@ def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlo
         yield _block(given, "policy:gates", "policy", f"A person decides: {'; '.join(gated)}.", _POLICY)
 
 
-def _tool_text(capability: Capability, gate: str, deferred: tuple[str, ...]) -> str:
+def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] = ()) -> str:
     """A capability as the model is shown it: its id, what it does, and its arguments."""
     arguments = {
         name: {"type": field.type, "required": field.required} for name, field in capability.inputs.items()

@@ -25,7 +25,8 @@ from cogcli.runs.replay_adapters import Diverged, EndOfLog, ReplayDifference, Re
 from cogcli.runs.results import Control
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.lock import PIN
-from cogcli.specs.pack_skills import reach_pack
+from cogcli.specs.pack import BUILT_IN_PACK
+from cogcli.specs.pack_skills import reach_given_pack, reach_pack
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill import targets_of
 from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
@@ -62,7 +63,7 @@ def replay(
     if started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     catalog = without_secret_requirements(read_pinned_catalog(started, directory))
-    changed = {} if log.changed else find_changed_specs(open_registry, started)
+    changed = {} if log.changed else find_changed_specs(open_registry, started, catalog)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
@@ -145,23 +146,30 @@ def request_from(started: Event) -> Request:
     )
 
 
-def reach_recorded(registry: Registry, started: Event, *, also: Iterable[str] = ()) -> Catalog:
-    """The closure now of what a run began with: its skill, and its pack. Raises as `Registry.reach`."""
+def reach_recorded(
+    registry: Registry, started: Event, pinned: Callable[[], Catalog], *, also: Iterable[str] = ()
+) -> Catalog:
+    """The closure now of what a run began with: its skill, and its pack. The built-in pack of an agent lies in no file:
+    it is the pinned one. Raises as `Registry.reach`."""
     policy = PolicyRequest.recorded(started.payload)
     pack = policy.pack if policy else ""
     if started.payload.get("agent"):
+        if pack.partition("@")[0] == BUILT_IN_PACK:
+            return reach_given_pack(registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also)
         return reach_pack(registry, pack, also=also)
     return registry.reach(started.payload["skill"]["id"], also=also, pack=pack)
 
 
-def find_changed_specs(open_registry: Callable[[], Registry], started: Event) -> dict[str, str]:
+def find_changed_specs(
+    open_registry: Callable[[], Registry], started: Event, pinned: Catalog
+) -> dict[str, str]:
     """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
 
     Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
     try:
-        current = reach_recorded(open_registry(), started).pins
+        current = reach_recorded(open_registry(), started, lambda: pinned).pins
     except CogcliError:
         return {}
     return {

@@ -213,9 +213,10 @@ class _Resumption(NamedTuple):
         started, allowed = self.started, self.request.allow_changed_specs
         # Of a run with changed specs, what it began with counts, too: each capability is as strict as either
         # declaration.
-        pinned = read_pinned_catalog(started, self.directory).capabilities if allowed else {}
+        read_pinned = partial(read_pinned_catalog, started, self.directory)
+        pinned = read_pinned().capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        catalog = reach_recorded(self.environment.open_registry(), started, also=sorted(gates))
+        catalog = reach_recorded(self.environment.open_registry(), started, read_pinned, also=sorted(gates))
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import Problem, Severity, sort_problems
@@ -137,6 +137,12 @@ class CatalogBuilder:
                 self.specs.raw[f"pack:{id}"] = loaded.raw
                 self.specs.packs[id] = pack_from(loaded.raw, loaded.file)
         return self.specs.packs.get(id)
+
+    def give_pack(self, pack: Pack, raw: dict[str, Any]) -> None:
+        """Add a pack that lies in no file, with the mapping that it is of."""
+        id = f"{pack.pack_id}@{pack.version}"
+        self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
+        self.specs.pins[f"pack:{id}"] = pack.hash
 
     def _packs_in_force(self, id: str, wanted: str) -> list[FoundFile]:
         """The files of a pack; only those that were named, or have the hash, where there are any."""

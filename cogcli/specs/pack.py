@@ -29,6 +29,8 @@ TIERS: Final = ("working", "episodic", "semantic", "durable")
 PROPOSAL_CLASSES: Final = ("evidence_link", "preference", "decision_outcome", "correction")
 BUILT_IN_GATE: Final = "GATE_OPERATOR"
 """The gate of every pack that any role may answer."""
+BUILT_IN_PACK: Final = "builtin.read-only"
+"""The pack of an agent that is given none. It is made for each run, and lies in no file."""
 DAY: Final = 86_400
 
 

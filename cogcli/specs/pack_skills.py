@@ -16,7 +16,8 @@ from typing import Any, Final
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack, TaskTemplate
+from cogcli.specs.catalog_builder import CatalogBuilder
+from cogcli.specs.pack import Pack, TaskTemplate, pack_from
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill import NESTED, capabilities_of, skill_from, skills_of
 from cogcli.specs.template import LITERAL
@@ -34,14 +35,24 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
 
     Raises EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
     """
-    builder = registry.builder()
-    id = ref.partition("#")[0]
+    builder, id = registry.builder(), ref.partition("#")[0]
     if not builder.exists("pack", id):
         hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:
         raise ProblemsFound(sort_problems(builder.problems))
+    return _close(registry, builder, pack, also)
+
+
+def reach_given_pack(registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()) -> Catalog:
+    """The same of a pack that lies in no file, by its checked mapping."""
+    builder, pack = registry.builder(), pack_from(raw)
+    builder.give_pack(pack, raw)
+    return _close(registry, builder, pack, also)
+
+
+def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterable[str]) -> Catalog:
     plans = [skill_from(raw) for raw in skills_of_templates(pack)]
     own = {plan.id for plan in plans}
     nested = [name for plan in plans for name in skills_of(plan) if name not in own]

@@ -18,6 +18,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.selection import select
 from cogcli.specs.service import Service
+from cogcli.specs.skill_search import words_found
 
 InventoryRow = dict[str, Any]
 _ADDRESSES: Final = ("base_url", "url", "command", "server", "spec_ref")
@@ -246,10 +247,9 @@ def search_specs(settings: Settings, name: str, words: list[str], limit: int) ->
     hits = []
     for id, spec in sorted(getattr(view.catalog, name).items()):
         row = kind.row(view, spec)
-        text = kind.text(row, spec).lower()
-        if all(part in text for part in parts):
-            near = " ".join(row[member] for member in kind.near).lower()
-            hits.append((sum(part not in near for part in parts), id not in parts, row))
+        if len(words_found(parts, kind.text(row, spec))) == len(parts):
+            near = words_found(parts, " ".join(row[member] for member in kind.near))
+            hits.append((len(parts) - len(near), id not in parts, row))
     return [row for *_, row in sorted(hits, key=lambda hit: hit[:2])][:limit]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from cogcli.app.registry import Layers, fields_of, open_registry
 from cogcli.app.settings import Settings
@@ -11,6 +11,7 @@ from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import Skill
+from cogcli.specs.skill_search import run_line
 
 
 def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
@@ -56,7 +57,7 @@ def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -
         "steps": [
             {"id": step.id, "uses": step.uses, "description": step.description} for step in skill.steps
         ],
-        "run": _run_line(skill),
+        "run": run_line(skill.id, skill.inputs),
     }
 
 
@@ -70,29 +71,3 @@ def graph_of(settings: Settings, skill_id: str) -> GraphView:
         nodes.append(Node(step.id, step.uses, before if declared is None else declared))
         before = (step.id,)
     return GraphView(f"{skill.id} {skill.version}", tuple(nodes))
-
-
-_EXAMPLES: Final = {
-    "string": "=…",
-    "integer": "=1",
-    "number": "=1.5",
-    "boolean": "=true",
-    "array": ":='[]'",
-    "object": ":='{}'",
-    "any": "=…",
-}
-_FILES: Final = ("text", "content", "document", "html", "markdown", "source")
-
-
-def _run_line(skill: Skill) -> str:
-    """A line to paste: every required input with a value of its type to replace."""
-    words = [f"cogcli run {skill.id}"]
-    for name, field in skill.inputs.items():
-        if field.required and field.default is None:
-            value = _EXAMPLES.get(field.type, "=…")
-            if field.enum:
-                value = f"={field.enum[0]}"
-            elif field.type == "string" and name in _FILES:
-                value = "=@FILE"
-            words.append(f"-p {name}{value}")
-    return " ".join(words)

@@ -1,4 +1,4 @@
-"""`agent invoke`: one request to the agent of a pack (docs/reference/agent-run.md#invoke)."""
+"""`agent invoke`: one request to an agent (docs/reference/agent-run.md#invoke)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def invoke_agent(
     *,
     flags: AgentFlags,
 ) -> int:
-    """Compile the context of a request, plan, act under the pack, and keep the decision. Exits as a run: 4 refused or
-    denied, 5 where a person has to decide."""
+    """Compile the context of a request, plan, act under the pack, and keep the decision. Without a pack the agent may
+    only read. Exits as a run: 4 refused or denied, 5 where a person has to decide."""
     given = _read_given(context, request, flags)
     if flags.dry_run:
         found = dry_run(context.settings, given)
@@ -103,16 +103,11 @@ def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:
 def _policy_of(
     context: CommandContext, given: GivenRequest, flags: AgentFlags, problems: list[CogcliError]
 ) -> PolicyRequest:
-    """Pack, user, ceiling and budgets: flags win, and only tighten what the request says."""
+    """Pack (empty: the built-in one), user, ceiling and budgets: flags win, and only tighten what the request says."""
     budget = {**_numbers(given.budget, problems)}
     for key, value in parse_budget(flags.budget, problems).items():
         budget[key] = min(value, budget.get(key, value))
     packs = (flags.pack,) if flags.pack else given.pack_refs
-    if not packs:
-        hint = "cogcli agent invoke REQUEST.json --pack ID@VERSION"
-        problems.append(
-            UsageError("usage.flag", "no pack: `--pack`, or `pack_refs` of the request", hint=hint)
-        )
     mode = _stricter(flags.safety_mode or "", given.safety_mode, problems)
     pack = resolve_pack(context.settings, packs[0]) if packs else ""
     return PolicyRequest(pack, "", given.request.user.user_id, mode, budget)

@@ -1,0 +1,111 @@
+"""Which skill a message asks for (docs/reference/agent-run.md#without-pack)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.specs import capability, skill, step
+
+from cogcli.specs.capability import Capability
+from cogcli.specs.skill_search import answer_for, rank, run_line, words_found
+from cogcli.specs.skill_tools import contract_of
+
+CALLED = {"c.a": capability("c.a")}
+
+
+def _tool(id: str, description: str, inputs: str = "text!:string") -> Capability:
+    made = skill(step("s", "c.a"), id=id, inputs=inputs, name=id.partition(".")[2], description=description)
+    contract = contract_of(made, {}, CALLED)
+    assert contract is not None
+    return contract
+
+
+TOOLS = {
+    each.id: each
+    for each in (
+        _tool("text.summarize", "A summary of a text."),
+        _tool("text.language", "The language of a text."),
+        _tool("table.summary", "Totals of a table.", "path!:string group!:string limit!:integer"),
+        _tool("doc.digest", "The digest of a document.", "path!:string"),
+        _tool("doc.review", "A review of a document.", "path!:string"),
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Summarize this text", "text.summarize"),
+        ("please summarise my text for me", "text.summarize"),
+        ("What LANGUAGE is this?", "text.language"),
+        ("languages", "text.language"),
+        ("the table's totals", "table.summary"),
+        ("review the document", "doc.review"),
+    ],
+)
+def test_a_message_finds_the_skill_that_it_clearly_means(message: str, expected: str) -> None:
+    hit = answer_for(message, {}, TOOLS).hit
+    assert hit is not None
+    assert hit.skill_id == expected
+
+
+@pytest.mark.parametrize("message", ["hello", "", "?", "a document", "what can you do for me", "the and for"])
+def test_else_the_three_nearest_are_named(message: str) -> None:
+    found = answer_for(message, {}, TOOLS)
+    assert found.hit is None
+    assert [each.skill_id for each in found.nearest] == ["doc.digest", "doc.review", "table.summary"]
+    assert found.text.startswith("No skill is clearly meant. The nearest:\ndoc.digest: ")
+
+
+def test_a_word_that_fewer_have_weighs_more_and_most_in_the_id() -> None:
+    one_of_two, one_of_one = rank("document", TOOLS), rank("totals", TOOLS)
+    assert one_of_two["skill:doc.review"] < one_of_one["skill:table.summary"]
+    weights = rank("summary", TOOLS)
+    assert 0 < weights["skill:text.summarize"] < weights["skill:table.summary"] * 2
+    assert rank("language", TOOLS)["skill:text.language"] == 2 * rank("totals", TOOLS)["skill:table.summary"]
+    assert list(rank("text", dict(reversed(TOOLS.items())))) == list(rank("text", TOOLS))
+
+
+def test_words_count_where_they_begin_a_word() -> None:
+    assert rank("able", TOOLS)["skill:table.summary"] == 0
+    assert rank("tab", TOOLS)["skill:table.summary"] > 0
+
+
+def test_nothing_to_find() -> None:
+    assert answer_for("hello", {}, {}).text == "There is no skill for this."
+
+
+def test_an_answer_names_what_is_missing_and_the_line_that_runs_it() -> None:
+    hit = answer_for("table", {"path": "it's.csv", "limit": 3}, TOOLS).hit
+    assert hit is not None
+    assert hit.missing == ("group",)
+    assert hit.run == """cogcli run table.summary -p path='it'"'"'s.csv' -p group=… -p limit:=3"""
+    assert hit.text == f"table.summary: Totals of a table. It needs group.\n  {hit.run}"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "-p text=@FILE"),
+        ({"text": "a b"}, "-p text='a b'"),
+        ({"text": "@x"}, "-p text:='\"@x\"'"),
+        ({"text": None}, "-p text=@FILE"),
+        ({"text": "[masked]"}, "-p text=@FILE"),
+        ({"text": ["a"]}, "-p text:='[\"a\"]'"),
+        ({"other": 1}, "-p text=@FILE"),
+    ],
+)
+def test_the_line_has_what_was_given(given: dict[str, Any], expected: str) -> None:
+    assert run_line("text.language", TOOLS["skill:text.language"].inputs, given) == (
+        f"cogcli run text.language {expected}"
+    )
+
+
+def test_a_secret_is_in_no_line() -> None:
+    tool = _tool("t.s", "S.", "api_key!:string")
+    assert run_line("t.s", tool.inputs, {"api_key": "k-1"}) == "cogcli run t.s -p api_key=…"
+
+
+def test_the_words_of_a_search_may_stand_anywhere_in_a_text() -> None:
+    assert words_found(["umm", "x"], "Summary") == ["umm"]
