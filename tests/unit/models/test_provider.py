@@ -464,6 +464,67 @@ def test_a_broken_stream_keeps_its_text_and_is_no_answer(data: bytes, cut: bool)
     assert (error.kind, error.retryable, error.partial) == ("protocol", False, "half")
 
 
+def test_the_text_of_a_broken_stream_is_masked() -> None:
+    pieces = [chunk({"content": piece}) for piece in ("key: ", KEY[:9], KEY[9:])]
+    with serving(sse(events(*pieces))) as server:
+        error = failure(opened("openai", server.url), request(), stream=True)
+    assert error.partial.startswith("key: ")
+    assert KEY not in error.partial
+
+
+START = {"type": "message_start", "message": {"id": "x"}}
+ENDED = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "data"),
+    [
+        ("openai", events(chunk({"content": "hi"}), "[DONE]")),
+        ("anthropic", events(json.dumps(START), json.dumps(ENDED), '{"type": "message_stop"}')),
+    ],
+)
+def test_after_its_last_event_a_stream_is_not_waited_for(adapter: str, data: bytes) -> None:
+    def answer(conversation: Conversation) -> None:
+        conversation.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + data)
+        conversation.hold()
+
+    with serving(answer) as server:
+        assert streamed(opened(adapter, server.url), request())[1].finish == "stop"
+
+
+def test_a_message_is_whole_with_the_reason_for_its_end() -> None:
+    with serving(sse(events(json.dumps(START), json.dumps(ENDED)))) as server:
+        assert streamed(opened("anthropic", server.url), request())[1].finish == "stop"
+    with serving(sse(events(json.dumps(START)))) as server:
+        assert failure(opened("anthropic", server.url), request(), stream=True).kind == "protocol"
+
+
+def test_a_call_without_pieces_has_the_arguments_that_it_began_with_and_their_number_is_bounded() -> None:
+    def block(index: int) -> str:
+        begun = {"type": "tool_use", "id": "t", "name": "n", "input": {"n": index}}
+        return json.dumps({"type": "content_block_start", "index": index, "content_block": begun})
+
+    blocks = events(json.dumps(START), *map(block, range(300)), json.dumps(ENDED))
+    with serving(answering(blocks, headers="Content-Type: text/event-stream")) as server:
+        calls = streamed(opened("anthropic", server.url), request())[1].tool_calls
+    assert [call["args"] for call in calls] == [{"n": index} for index in range(256)]
+    pieces = [
+        chunk({"tool_calls": [{"index": index, "id": "t", "function": {"name": "n", "arguments": "{}"}}]})
+        for index in range(300)
+    ]
+    with serving(answering(events(*pieces, "[DONE]"), headers="Content-Type: text/event-stream")) as server:
+        assert len(streamed(opened("openai", server.url), request())[1].tool_calls) == 128
+
+
+def test_an_error_that_is_no_json_is_quoted(adapter: str) -> None:
+    body = b"<html>\n  <b>away</b> for lunch</html>"
+    with serving(answering(body, status="503 Away")) as server:
+        assert (
+            "HTTP 503: <html> <b>away</b> for lunch"
+            in failure(opened(adapter, server.url), request()).message
+        )
+
+
 def test_a_connection_lost_before_any_text_may_be_tried_again() -> None:
     with serving(sse(b"", cut=True)) as server:
         error = failure(opened("openai", server.url), request(), stream=True)
