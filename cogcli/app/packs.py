@@ -12,13 +12,13 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, untrusted_pin
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.core.jsonvalue import kind_of, object_of, text_of
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.governance.policy import GovernedCall, Policy
 from cogcli.governance.policy_check import check_reach
 from cogcli.governance.verdict import Verdict, mode_under
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.pack import Pack
+from cogcli.specs.pack import MODES, Pack
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill_tools import find_tool, skill_tools, tool_names
 
@@ -133,12 +133,14 @@ def _pinned(settings: Settings, id: str) -> str:
 
 def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any]) -> Verdict:
     """What the three checks say of a call with this data (docs/reference/pack.md#rules): intent, role, ceiling, user
-    and arguments are in `request`, `agent`, `run`, `user` and `args`. Raises UsageError for an unknown capability."""
+    and arguments are in `request`, `agent`, `run`, `user` and `args`. Raises UsageError for an unknown capability, and
+    for a part of another type: left out it would say of another call."""
     pack, catalog = found.pack, found.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:
         hint = suggestion(capability_id, tool_names(catalog))
         raise UsageError("usage.value", f"no capability `{capability_id}`", hint=hint)
+    _require_parts(data)
     given = {name: object_of(data.get(name)) for name in ("request", "user", "agent", "run")}
     arguments = data.get("args")
     call = GovernedCall(
@@ -151,3 +153,29 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any])
     )
     rules = Policy.of(pack)
     return rules.decide(text_of(given["request"].get("intent")), call, dict(data))
+
+
+_PARTS: Final = {
+    "request": ("intent",),
+    "user": ("id",),
+    "agent": ("role",),
+    "run": ("safety_mode",),
+    "args": (),
+}
+"""What of the data says which call it is: objects with texts."""
+
+
+def _require_parts(data: Mapping[str, Any]) -> None:
+    for name, texts in _PARTS.items():
+        part = data.get(name)
+        if part is not None and not isinstance(part, dict):
+            raise UsageError("input.type", f"`{name}` of the data: expected an object, found {kind_of(part)}")
+        for each in texts:
+            value = object_of(part).get(each)
+            if value is not None and not isinstance(value, str):
+                text = f"`{name}.{each}` of the data: expected text, found {kind_of(value)}"
+                raise UsageError("input.type", text)
+    mode = object_of(data.get("run")).get("safety_mode")
+    if mode and mode not in MODES:
+        hint = suggestion(mode, MODES)
+        raise UsageError("usage.value", f"`run.safety_mode` of the data: no mode `{mode}`", hint=hint)

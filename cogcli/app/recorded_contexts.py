@@ -66,7 +66,7 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
             f"`{log.directory.name}` was stopped before its first context was compiled",
             next=(f"cogcli trace {log.directory.name}",),
         )
-    chosen = [each for each in turns if each.turn == (turn or turns[-1].turn)]
+    chosen = [each for each in turns if each.turn == (turns[-1].turn if turn is None else turn)]
     if not chosen:
         raise UsageError(
             "usage.value", f"`{log.directory.name}` has no turn {turn}", expected=f"1 to {turns[-1].turn}"

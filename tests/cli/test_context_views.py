@@ -157,7 +157,7 @@ def test_two_contexts_are_compared_block_by_block(desk: Project) -> None:
 @pytest.mark.parametrize(
     "words",
     [("explain", "{}", "--turn", "2"), ("explain", "{}#7"), ("explain", "{}", "--turn", "0"),
-     ("explain", "{}#"), ("diff", "{}"), ("diff", "{}", "{}#9"), ("explain", "")],
+     ("explain", "{}#"), ("diff", "{}"), ("diff", "{}", "{}#9"), ("diff", "{}", "{}#0"), ("explain", "")],
 )  # fmt: skip
 def test_a_turn_that_there_is_not_is_asked_wrongly(desk: Project, words: tuple[str, ...]) -> None:
     name = _invoke(desk, "refused", 4).name

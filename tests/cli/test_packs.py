@@ -354,3 +354,20 @@ def test_what_of_a_policy_can_never_decide(desk: Project) -> None:
     _change_pack(desk, "gate: GATE_FINANCE_APPROVAL}", "gate: GATE_FINANC_APPROVAL}")
     found = desk.run("policy", "check", PACK, "--json").assert_exit(1).json["problems"]
     assert "pack.reference" in [problem["code"] for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"args": []}, "`args` of the data: expected an object, found list"),
+        ({"request": "support.refund"}, "`request` of the data: expected an object"),
+        ({"agent": {"role": ["support_agent"]}}, "`agent.role` of the data: expected text"),
+        ({"user": {"id": 7}}, "`user.id` of the data: expected text"),
+        ({"run": {"safety_mode": "DESTRUCTIVE"}}, "no mode `DESTRUCTIVE`"),
+        ({"run": {"safety_mode": 9}}, "`run.safety_mode` of the data: expected text"),
+    ],
+)
+def test_data_that_says_of_no_call_is_refused(desk: Project, data: dict[str, Any], says: str) -> None:
+    desk.write("call.json", json.dumps(data).encode())
+    what = ("--capability", "payments.refund", "--data", "call.json")
+    assert says in desk.run("policy", "eval", PACK, *what).assert_exit(2).err
