@@ -84,6 +84,8 @@ class Mutant(NamedTuple):
     tree: ast.Module
     mutation: Mutation
     tests: tuple[str, ...]
+    others: tuple[str, ...]
+    """The tests that may ask for it, too."""
 
     @property
     def line(self) -> int:
@@ -284,6 +286,7 @@ def _run_tests(names: list[str], plugins: list[Any]) -> int:
 def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
     """The mutants of the rooms; the quickest tests come first."""
     found = []
+    quick = {name for name, seconds in baseline.seconds.items() if seconds < 1}
     for room in ROOMS:
         for path in sorted((ROOT / "cogcli" / room).glob("*.py")):
             module = str(path.relative_to(ROOT))
@@ -295,7 +298,9 @@ def all_mutants(baseline: Baseline, only: list[str]) -> list[Mutant]:
             for mutation in mutations(tree):
                 tests = _tests_at(mutation.node, lines) or _tests_at(mutation.around, lines) or every
                 order = tuple(sorted(tests, key=lambda name: baseline.seconds[name]))
-                found.append(Mutant(module, tree, mutation, order))
+                # What a table or a default says may be asked by tests that run no line of its module.
+                others = quick - tests if mutation.around is None else set()
+                found.append(Mutant(module, tree, mutation, order, tuple(sorted(others))))
     return found
 
 
@@ -484,7 +489,8 @@ def tried(mutant: Mutant, baseline: Baseline, collected: Collected, is_quick: bo
     """What becomes of the mutant; the slow tests are only asked where the quick ones do not notice it."""
     quick = [name for name in mutant.tests if baseline.seconds[name] < 1]
     slow = [name for name in mutant.tests if baseline.seconds[name] >= 1 and not is_quick]
-    ways = ((collected.run_in_place, quick), (collected.run_anew, quick), (collected.run_anew, slow))
+    anew = ((collected.run_anew, names) for names in (quick, list(mutant.others), slow))
+    ways = ((collected.run_in_place, quick), *anew)
     for run, names in ways:
         limit = SECONDS + 3 * sum(baseline.seconds[name] for name in names)
         found = outcome(partial(run, mutant, names), limit) if names else SURVIVED
