@@ -11,7 +11,6 @@ from cogcli.specs.pack import PackIntent, Slot
 
 UNKNOWN: str = "unknown_intent"
 _BY_PATTERN = 3
-_BY_PHRASE = 1
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
@@ -46,7 +45,7 @@ def resolve_intent(given: CompileInput) -> IntentResult:
 
 def _score(intent: PackIntent, message: str, folded: str) -> int:
     patterns = sum(has_match(pattern, message) for pattern in intent.patterns)
-    return patterns * _BY_PATTERN + sum(has_phrase(folded, phrase) for phrase in intent.phrases) * _BY_PHRASE
+    return patterns * _BY_PATTERN + sum(has_phrase(folded, phrase) for phrase in intent.phrases)
 
 
 def _words_of(pattern: str, text: str) -> list[str]:
@@ -62,7 +61,7 @@ def _fill(
     entities = {}
     for name, slot in slots.items():
         value = params.get(slot.param) if slot.param else None
-        if value is None and slot.pattern:
+        if value is None:
             named = _words_of(slot.pattern, message)
             value = named[0] if len(named) == 1 else None
             if value is not None and slot.param:

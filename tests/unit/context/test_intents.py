@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.context.inputs import AgentRequest, User
+from cogcli.context.inputs import AgentRequest, RunContext, User
 from cogcli.context.intent import IntentResult, resolve_intent
 from tests.fakes.support_desk import compile_input, pack, raw_pack
 
@@ -70,6 +70,7 @@ def test_an_intent_that_is_named_is_not_scored() -> None:
         ("refund ord_1 ord_2", {}, {}, {}),
         ("refund ord_1x", {}, {}, {}),
         ("refund xord_1", {}, {}, {}),
+        ("refund Xord_1", {}, {}, {}),
         ("refund !", {}, {}, {}),
         ("refund", {}, {}, {}),
         ("refund ord_1", {"order_id": "ord_9"}, {"order": "order:ord_9"}, {"order_id": "ord_9"}),
@@ -102,7 +103,15 @@ def test_a_slot_without_a_parameter_or_a_pattern(
     assert (found.slots, found.params) == (slots, filled)
 
 
+def test_what_is_no_word_or_has_no_name_fills_no_slot() -> None:
+    optional = _refund(slots={"order": {"type": "order", "pattern": "(ord_1)?"}})
+    assert _resolved([optional], "refund ! ord_1").slots == {"order": "order:ord_1"}
+    assert _resolved([optional], "refund ord_1", params={"": "ord_9"}).slots == {"order": "order:ord_1"}
+
+
 def test_users_and_requests_of_nobody_in_particular() -> None:
+    nobody = ("local", "read_only", "", "", "", "", "", 1, "", "", "")
+    assert RunContext("run_1", "trace_1")[2:] == nobody
     assert not User().is_named
     assert User("ann").is_named
     request = AgentRequest(
