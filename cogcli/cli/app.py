@@ -56,6 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "bindings_activate:activate_binding",
         "choose a binding for this host, once it passes all checks",
     ),
+    "agent chat": ("agent_chat:chat", "a conversation at the terminal: each message is a run"),
     "agent invoke": ("agent:invoke_agent", "one request to the agent of a pack: planned, governed, decided"),
     "agent profile show": (
         "agent_profile:show",

@@ -66,16 +66,16 @@ def _interruptible() -> Iterator[None]:
 
 def _ask(context: CommandContext, question: dict[str, Any]) -> str:
     """`y`, `n` or `d`. Any other answer asks again; the end of input is `d`."""
-    _show(context, question, whole=False)
+    show_request(context, question, whole=False)
     while True:
         answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
         if answer == "v":
-            _show(context, question, whole=True)
+            show_request(context, question, whole=True)
         elif answer is None or answer in ("y", "n", "d"):
             return answer or "d"
 
 
-def _show(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:
+def show_request(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:
     """Write a request for approval, as recorded: secrets are masked."""
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "

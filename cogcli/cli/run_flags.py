@@ -125,6 +125,12 @@ class AgentFlags(RunFlags):
     )
 
 
+class ChatFlags(AgentFlags):
+    """Those of a conversation."""
+
+    only = AgentFlags.only - {"message", "dry_run", "no_memory", "trace_id", "progress"}
+
+
 class TraceFlags(Flags):
     """What of an episode is shown, and how."""
 

@@ -84,6 +84,14 @@ class Screen:
         self._claimed = self.out.file
         silence_stdout()
 
+    def release_stdout(self) -> None:
+        """Undo `claim_stdout`: no skill runs any more, and a person is to type."""
+        if self._claimed is not None:
+            with suppress(OSError, ValueError):
+                os.dup2(self._claimed.fileno(), 1)
+            self.close()
+            self._claimed, self.out.file = None, sys.stdout
+
     def close(self) -> None:
         """Close the copy of descriptor 1; every answer has been flushed."""
         if self._claimed is not None:

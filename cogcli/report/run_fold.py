@@ -213,8 +213,7 @@ class RunFold:
         step.writes = texts_of([write.get("target") for write in writes if isinstance(write, dict)])
         step.ms = _milliseconds(payload.get("latency_ms"), event.metrics)
         if isinstance(usage := payload.get("usage"), dict):
-            calls = _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))
-            step.used = Used(calls, _count(usage.get("tokens_in")), _count(usage.get("tokens_out")))
+            step.used = Used.of(usage)
             tokens = step.used.tokens_in, step.used.tokens_out
             step.tokens = tokens if any(tokens) and not step.child else None
 
@@ -260,7 +259,3 @@ def _overlaps(run: RunView, step: StepView) -> bool:
 def _milliseconds(own: Any, metrics: dict[str, Any] | None) -> int | None:
     value = own if own is not None else (metrics or {}).get("duration_ms")
     return round(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0

@@ -9,12 +9,28 @@ from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
 
 
+def count_in(members: dict[str, Any], name: str) -> int:
+    """A positive whole number; 0 for anything else."""
+    value = members.get(name)
+    return value if type(value) is int and value > 0 else 0
+
+
 class Used(NamedTuple):
     """Answered calls, and the tokens that they took."""
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+
+    @classmethod
+    def of(cls, usage: dict[str, Any]) -> Used:
+        """What the `usage` of an event says; a member of another shape is none."""
+        calls = count_in(usage, "llm_calls") + count_in(usage, "tool_calls")
+        return cls(calls, count_in(usage, "tokens_in"), count_in(usage, "tokens_out"))
+
+    def plus(self, other: Used) -> Used:
+        """Both together."""
+        return Used(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class StepView:
@@ -136,7 +152,7 @@ def total_usage(branches: Iterable[Branch]) -> Used:
     total = Used()
     for _, step, below in branches:
         one = step.used or total_usage(below)
-        total = Used(*(a + b for a, b in zip(total, one, strict=True)))
+        total = total.plus(one)
     return total
 
 

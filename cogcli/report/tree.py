@@ -97,6 +97,8 @@ def footer(fold: RunFold, glyphs: Glyphs) -> StyledLine:
     """The sums: tokens, calls, the slowest step."""
     parts = []
     calls, tokens_in, tokens_out = total_usage(fold.branches())
+    for turn in fold.turns.turns:  # questions to a model are no calls of capabilities
+        tokens_in, tokens_out = tokens_in + turn.asked.tokens_in, tokens_out + turn.asked.tokens_out
     if tokens_in or tokens_out:
         parts.append(f"tokens {tokens_in} in, {tokens_out} out")
     parts.append(count_of(len(fold.actions), "action") if fold.actions else count_of(calls, "call"))
@@ -177,6 +179,9 @@ def turn_lines(turn: TurnView) -> list[str]:
         kept = f", kept from the model: {', '.join(map(str, redacted))}" if redacted else ""
         stages = count_of(len(object_of(ledger.get("stage_hashes"))), "stage")
         found.append(f"context: {stages}, {count_of(len(blocks), 'block')}{kept}")
+    if turn.asked.calls:
+        asked = count_of(turn.asked.calls, "question")
+        found.append(f"model: {asked}, tokens {turn.asked.tokens_in} in, {turn.asked.tokens_out} out")
     verdicts = [f"{word} {made.get('verdict')}" + (f": {made['reason']}" if made.get("reason") else "")
                 for word, made in (("verify", turn.verified), ("score", turn.scored)) if made]  # fmt: skip
     found += [f"critic: {', '.join(verdicts)}"] if verdicts else []

@@ -11,7 +11,7 @@ from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
-from cogcli.report.run_view import StepView, texts_of
+from cogcli.report.run_view import StepView, Used, texts_of
 
 _VETOES: Final = ("deny", "refuse")
 _ENDED: Final = {"ok": "done", "vetoed": "vetoed"}
@@ -22,8 +22,8 @@ class TurnView:
     """One pass over the layers, as far as it is known; members are payloads of its events."""
 
     __slots__ = (
-        "calls", "candidate", "context", "decided", "escalation", "layers", "number", "scored", "skipped", "step",
-        "steps", "verified",
+        "asked", "calls", "candidate", "context", "decided", "escalation", "layers", "number", "scored", "skipped",
+        "step", "steps", "verified",
     )  # fmt: skip
 
     def __init__(self, number: int, started_at: str) -> None:
@@ -35,6 +35,8 @@ class TurnView:
         """By layer what it wrote."""
         self.skipped: dict[str, str] = {}
         """By skipped layer why."""
+        self.asked = Used()
+        """What its questions to a model used."""
         self.context: dict[str, Any] = {}
         self.candidate: dict[str, Any] = {}
         self.verified: dict[str, Any] = {}
@@ -134,6 +136,8 @@ class TurnFold:
                 turn.end(turn.result, event.timestamp)
         elif kind == "context.compiled":
             turn.context = object_of(payload.get("context"))
+        elif kind == "model.answered":
+            turn.asked = turn.asked.plus(Used.of(object_of(payload.get("usage"))))
         elif kind == "candidate.proposed":
             turn.candidate = payload
         elif kind == "critic.verified":

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-pexpect = pytest.importorskip("pexpect")
-pyte = pytest.importorskip("pyte")
 if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
+from support.terminal import Terminal
 
-COGCLI = str(Path(sys.executable).parent / "cogcli")
 SLOW = """
 import time
 
@@ -23,42 +20,6 @@ def wait(text: str) -> dict[str, object]:
     time.sleep(float(text))
     return {"text": text}
 """
-
-
-class Terminal:
-    """A command on a pseudo-terminal of a given size, drawn on a screen."""
-
-    def __init__(self, project: Any, *arguments: str, rows: int = 24, columns: int = 80) -> None:
-        self.screen = pyte.Screen(columns, rows)
-        self.stream = pyte.ByteStream(self.screen)
-        self.raw = b""
-        self.process = pexpect.spawn(COGCLI, list(arguments), cwd=str(project.root), env=project.env,
-                                     dimensions=(rows, columns), timeout=30)  # fmt: skip
-
-    def until(self, text: str) -> None:
-        """Draw until the screen shows a text."""
-        end = time.monotonic() + 20
-        while text not in "\n".join(self.screen.display):
-            assert time.monotonic() < end, "\n".join(self.screen.display)
-            self._draw()
-
-    def finish(self) -> str:
-        """Draw to the end; the final screen."""
-        while self._draw():
-            pass
-        self.process.close()
-        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
-
-    def _draw(self) -> bool:
-        try:
-            data = self.process.read_nonblocking(4096, timeout=1)
-        except pexpect.EOF:
-            return False
-        except pexpect.TIMEOUT:
-            return True
-        self.raw += data
-        self.stream.feed(data)
-        return True
 
 
 def slow(project: Any, *seconds: str) -> None:

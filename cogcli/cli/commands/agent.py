@@ -71,6 +71,11 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
     raw: dict[str, Any] = object_of(f"@{file}", "request") if file else {"message": flags.message}
+    return read_given(context, raw, flags)
+
+
+def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) -> GivenInvocation:
+    """What a request asks for under these flags; all that is wrong is raised together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
     request = given.request

@@ -1,0 +1,242 @@
+"""A conversation at a terminal: each message is a run of the agent, each `/word` a look at it
+(docs/reference/agent-run.md#chat)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.agent.modes import CALLS
+from cogcli.app.agent_memory import profile_payload
+from cogcli.app.invoke_agent import GivenInvocation, invoke
+from cogcli.cli.approve import show_request
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
+from cogcli.cli.live_run import DisplayListener, resume_run, watch_start
+from cogcli.cli.main import report_error
+from cogcli.cli.progress import Display
+from cogcli.cli.prompt import terminal_safe
+from cogcli.cli.render_error import error_lines
+from cogcli.cli.run_flags import TraceFlags
+from cogcli.cli.run_report import error_of
+from cogcli.cli.streamed_response import StreamedResponse
+from cogcli.cli.trace_episode import inspect
+from cogcli.core.errors import CogcliError
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.terminal_text import visible_block
+from cogcli.episode.log_reader import iterate_events
+from cogcli.report.humanize import short_episode
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.results import RunResult
+from cogcli.runs.resume import ResumeRequest
+
+COMMAND: Final = "agent chat"
+_PROMPT: Final = "› "
+_NOT_SHOWN: Final = ("entries", "schema_version", "synthesis_version", "tenant_id")
+Ask = Callable[[str, str], GivenInvocation]
+"""What a message asks of the agent, in a mode."""
+
+
+class ChatWord(NamedTuple):
+    """One `/word`: what it does, and how it is done with what stands behind it."""
+
+    help: str
+    run: Callable[[Chat, str], None]
+
+
+class Party(NamedTuple):
+    """With whom an agent talks: the tenant of its pack, and the user."""
+
+    tenant: str
+    user: str
+
+
+class Chat:
+    """A conversation. `ask` makes of a message what is asked; `title` says what is talked with."""
+
+    def __init__(self, context: CommandContext, ask: Ask, mode: str, party: Party, title: str) -> None:
+        self._context, self._ask, self._mode = context, ask, mode
+        self._party, self._title = party, title
+        self._response = StreamedResponse(context.screen)
+        self._last: RunResult | None = None
+        self._open = True
+
+    def run(self) -> None:
+        """Talk until `/quit` or the end of input."""
+        self._say(f"{self._title}   /help, /quit", "dim")
+        while self._open:
+            self._context.screen.release_stdout()
+            try:
+                line = input(terminal_safe(self._context, _PROMPT)).strip()
+            except EOFError:
+                self._context.screen.notify("\n")
+                return
+            except KeyboardInterrupt:
+                self._say("\n/quit or Ctrl-D leaves", "dim")
+                continue
+            try:
+                self._take(line)
+            except CogcliError as error:
+                report_error(self._context.screen, COMMAND, error, argv=[], context=self._context)
+            except (EOFError, KeyboardInterrupt):  # at a question within
+                self._context.screen.notify("\n")
+
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if not word.startswith("/"):
+            if line:
+                self._send(line)
+        elif word in WORDS:
+            WORDS[word].run(self, rest.strip())
+        else:
+            self._say(f"no {word}; there are {' '.join(WORDS)}")
+
+    # -- runs ----------------------------------------------------------------------------------------------------------
+
+    def _send(self, message: str) -> None:
+        """One message, as a run to its end."""
+        given = self._ask(message, self._mode)._replace(on_text=self._response)
+        listener = DisplayListener(Display(self._context.screen))
+        result = invoke(
+            self._context.settings, given, lambda _, control: watch_start(self._context, listener, control)
+        )
+        self._report(result)
+
+    def _resume(self, request: ResumeRequest) -> None:
+        if self._last is None:
+            self._say("nothing was asked yet")
+            return
+        result, _ = resume_run(self._context, Path(self._last.directory), request)
+        self._report(result)
+
+    def _report(self, result: RunResult) -> None:
+        """What came of a run: the response, or why there is none."""
+        self._last = result
+        response = object_of(result.outputs).get("response") or ""
+        if not self._response.close(response) and response:
+            self._context.screen.answer(f"{visible_block(response)}\n")
+        if result.status == "pending":
+            self._show_request()
+        elif result.status == "aborted":
+            self._say("stopped", "dim")
+        elif error := error_of(result, self._context.again, here=True):
+            for styled in error_lines(error, base=self._context.base, width=self._context.screen.err.width):
+                self._context.screen.notify_line(styled)
+        elif result.status == "partial":
+            reason = object_of(self._document("decision")).get("status_reason")
+            self._say(f"not done: {reason}" if reason else "not done", "dim")
+        elif not response:
+            self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
+
+    # -- words ---------------------------------------------------------------------------------------------------------
+
+    def show_help(self, _: str) -> None:
+        for word, row in WORDS.items():
+            self._say(f"{word:<10} {row.help}")
+
+    def explain(self, _: str) -> None:
+        """Why it ended so: the decision, each call and what the pack said of it."""
+        decision = self._document("decision")
+        if not decision:
+            return
+        reason = f": {decision['status_reason']}" if decision["status_reason"] else ""
+        self._say(f"{decision['intent'] or 'no intent'}: {decision['status']}{reason}")
+        for each in decision["policy_decisions"]:
+            why = each["rule"] or each["reason"] or ""
+            self._say(f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}")
+        for gate in decision["evidence_gates"]:
+            self._say(f"  {gate['name']}: {gate['status']}")
+        self._say(
+            f"cogcli context explain {short_episode(self._last.episode_id) if self._last else ''}", "dim"
+        )
+
+    def show_state(self, _: str) -> None:
+        """What the agent has in mind."""
+        reasoning = object_of(object_of(self._document("state").get("x-agent")).get("reasoning"))
+        if not reasoning:
+            self._say("no model reasons here")
+        for name in ("goal", "strategy", "facts", "insights"):
+            if reasoning.get(name):
+                value = reasoning[name]
+                self._say(f"{name}: {value if isinstance(value, str) else dumps(value)}")
+
+    def show_trace(self, _: str) -> None:
+        if self._last is not None:
+            inspect(self._context, Path(self._last.directory), "", TraceFlags())
+
+    def show_budget(self, _: str) -> None:
+        budget = object_of(self._document("decision").get("budget"))
+        for key, used in object_of(budget.get("used")).items():
+            self._say(f"{key}: {used} of {object_of(budget.get('limits')).get(key, 'any')}")
+
+    def set_mode(self, word: str) -> None:
+        if word in (*CALLS, "adapt"):
+            self._mode = word
+        self._say(f"mode {self._mode}" if word == self._mode else f"fast, deep or adapt; now {self._mode}")
+
+    def approve(self, by: str) -> None:
+        """Let what waits go on, after a look at it; nothing but a clear yes is one."""
+        request = self._show_request()
+        if request is None:
+            return
+        if request.get("approver_roles") and not by:
+            self._say(f"as whom? /approve NAME:ROLE, ROLE one of {', '.join(request['approver_roles'])}")
+            return
+        if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
+            self._resume(ResumeRequest(approve=(request["approval_id"],), by=by or self._context.user))
+
+    def reject(self, by: str) -> None:
+        request = self._show_request()
+        if request is not None:
+            self._resume(ResumeRequest(reject=(request["approval_id"],), by=by or self._context.user))
+
+    def show_profile(self, _: str) -> None:
+        """What is remembered of the user."""
+        profile = profile_payload(self._context.settings, self._party.tenant, self._party.user)
+        kept = {name: value for name, value in profile.items() if value and name not in _NOT_SHOWN}
+        self._context.screen.answer(f"{dumps(kept, indent=True)}\n")
+
+    def leave(self, _: str) -> None:
+        """End the conversation; it is kept."""
+        self._open = False
+
+    # -- what is read and written --------------------------------------------------------------------------------------
+
+    def _show_request(self) -> dict[str, Any] | None:
+        """Show what the last run waits for; None where it waits for nothing."""
+        requests = LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
+        if not requests:
+            self._say("nothing waits for an approval")
+            return None
+        asked = object_of(requests[0].payload)
+        show_request(self._context, asked, whole=False)
+        self._say("/approve or /reject", "dim")
+        return asked
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """A document of the last run; empty without one."""
+        if self._last is None:
+            self._say("nothing was asked yet")
+            return {}
+        return object_of(orjson.loads((Path(self._last.directory) / f"{name}.json").read_bytes()))
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._context.screen.notify_line([(visible_block(text), style)])
+
+
+WORDS: Final[dict[str, ChatWord]] = {
+    "/help": ChatWord("these words", Chat.show_help),
+    "/why": ChatWord("why the last answer is what it is", Chat.explain),
+    "/state": ChatWord("goal, strategy, facts and insights", Chat.show_state),
+    "/trace": ChatWord("the last run, turn by turn", Chat.show_trace),
+    "/budget": ChatWord("what the last run used", Chat.show_budget),
+    "/mode": ChatWord("fast, deep or adapt, from the next message on", Chat.set_mode),
+    "/approve": ChatWord("[NAME[:ROLE]]: let what waits go on", Chat.approve),
+    "/reject": ChatWord("[NAME[:ROLE]]: do not", Chat.reject),
+    "/profile": ChatWord("what is remembered of you", Chat.show_profile),
+    "/quit": ChatWord("leave; the conversation is kept", Chat.leave),
+}
+"""What may be typed in place of a message."""

@@ -1,0 +1,50 @@
+"""`agent chat`: a conversation with an agent at the terminal (docs/reference/agent-run.md#chat)."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+
+from cogcli.app.agent_jobs import work_after_answer
+from cogcli.app.agent_model import model_access
+from cogcli.app.invoke_agent import GivenInvocation
+from cogcli.app.packs import find_pack
+from cogcli.cli.chat import Chat, Party
+from cogcli.cli.commands.agent import read_given
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import command
+from cogcli.cli.run_flags import ChatFlags
+from cogcli.core.errors import OK, UsageError
+
+
+@command(
+    examples=(
+        ("cogcli agent chat --pack support-desk@4.0.0 --user cust_7", "talk to the agent of a pack"),
+        ("cogcli agent chat --session monday", "go on with a conversation"),
+    ),
+    exits=(0, 2, 3),
+)
+def chat(context: CommandContext, *, flags: ChatFlags) -> int:
+    """Talk to an agent: each message is a run, with an episode of its own. Ctrl-C stops the answer, Ctrl-D leaves."""
+    screen = context.screen
+    if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
+        hint = "cogcli agent invoke --session ID --message TEXT"
+        raise UsageError("usage.flag", "a conversation needs a terminal", hint=hint, next=(hint,))
+    settings = context.settings
+    session = flags.session or f"chat-{settings.ids.ulid().lower()[-8:]}"
+    with suppress(ImportError):  # line editing, where Python has it
+        import readline  # noqa: F401
+
+    def ask(message: str, mode: str) -> GivenInvocation:
+        return read_given(context, {"message": message, "session_id": session}, flags)._replace(mode=mode)
+
+    given = ask("x", flags.mode or "adapt")
+    pack = find_pack(settings, given.request.policy.pack if given.request.policy else "").pack
+    model = model_access(settings, flags.model or "", "adapt")
+    name = f"{model.info.adapter} {model.info.name}" if model else "no model: templates plan"
+    user = given.given.request.user.user_id
+    title = f"{pack.pack_id}@{pack.version} · {user} · {name} · session {session}"
+    Chat(context, ask, flags.mode or "adapt", Party(pack.tenant, user), title).run()
+    context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
+    return OK

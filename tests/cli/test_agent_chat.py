@@ -1,0 +1,110 @@
+"""`agent chat` in a real terminal (docs/reference/agent-run.md#chat)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project
+
+if sys.platform == "win32":
+    pytest.skip("no pseudo-terminals here", allow_module_level=True)
+from support.terminal import Terminal
+
+PROMPT = "›"
+GOLDEN = Path(__file__).with_name("goldens") / "agent-chat.txt"
+HELLO = {"when": ["hello"], "json": {"response": "Hello, how can I help?"}, "pause_ms": 5}
+SLOW = {"when": ["take your time"], "json": {"response": "one two three four five"}, "pause_ms": 400}
+REFUNDED = {"when": ["result:1 payments.refund"], "json": {"response": "Refunded."}}
+REFUND = {
+    "when": ["result:0 orders.lookup"],
+    "json": {"tool_calls": [{"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240}}]},
+}
+LOOKUP = {
+    "when": ["please refund"],
+    "json": {
+        "tool_calls": [{"name": "orders.lookup", "args": {"order_id": "ord_881"}}],
+        "context_updates": {"facts": {"asked_for": "refund"}, "strategy": "look up, then decide"},
+    },
+}
+
+
+@pytest.fixture
+def chat(desk: Project) -> Any:
+    """Starts a chat with a model that answers by words."""
+    desk.write("models/talk.yaml", json.dumps({"replies": [SLOW, REFUNDED, REFUND, LOOKUP, HELLO]}))
+
+    def start(*more: str) -> Terminal:
+        words = ("--pack", "support-desk@4.0.0", "--user", "cust_7", "--model", "scripted:models/talk.yaml")
+        terminal = Terminal(desk, "agent", "chat", *words, "--session", "s1", *more, rows=60, columns=100)
+        terminal.until("/quit")
+        return terminal
+
+    return start
+
+
+def test_a_conversation_on_the_screen(chat: Any) -> None:
+    terminal = chat()
+    terminal.send("hello, where is order ord_881?", PROMPT)
+    terminal.until("Hello, how can I help?")
+    for word, shown in (
+        ("/mode deep", "mode deep"),
+        ("/why", "context explain"),
+        ("/state", "goal:"),
+        ("/nosuch", "no /nosuch"),
+    ):
+        terminal.send(word, PROMPT)
+        terminal.until(shown)
+    terminal.send("/quit", PROMPT)
+    screen = terminal.finish()
+    assert terminal.process.exitstatus == 0
+    shown = re.sub(r"ep_[0-9A-Z]{12}", "ep_EPISODE", screen) + "\n"
+    if os.environ.get("COGCLI_UPDATE_GOLDENS"):
+        GOLDEN.write_text(shown, encoding="utf-8")
+    assert shown == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_ctrl_c_stops_the_answer_and_stays(chat: Any, desk: Project) -> None:
+    terminal = chat()
+    terminal.send("where is order ord_881? take your time", PROMPT)
+    terminal.until("one two")
+    assert "five" not in "\n".join(terminal.screen.display)
+    terminal.process.sendintr()
+    terminal.until("stopped")
+    terminal.send("hello, where is order ord_881?", PROMPT)
+    terminal.until("Hello, how can I help?")
+    terminal.leave(PROMPT)
+    assert terminal.process.exitstatus == 0
+    rows = desk.run("ls", "--json").assert_ok().json["episodes"]
+    assert sorted(row["status"] for row in rows) == ["aborted", "ok"]
+    for row in rows:
+        desk.run("verify", row["episode_id"]).assert_ok()
+        desk.run("replay", row["episode_id"]).assert_ok()
+
+
+def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None:
+    terminal = chat()
+    terminal.send("please refund order ord_881", PROMPT)
+    terminal.until("/approve or /reject")
+    terminal.send("/approve", PROMPT)
+    terminal.until("as whom?")
+    terminal.send("/approve cust_7:finance", PROMPT)
+    terminal.until("approve? [y/N]")
+    terminal.send("y")
+    terminal.until("policy.approval")
+    terminal.send("/approve ann:finance", PROMPT)
+    terminal.send("n")
+    terminal.send("/approve ann:finance", PROMPT)
+    terminal.send("y")
+    terminal.until("Refunded.")
+    terminal.leave(PROMPT)
+
+
+def test_a_conversation_needs_a_terminal(desk: Project) -> None:
+    result = desk.run("agent", "chat", "--pack", "support-desk@4.0.0").assert_exit(2)
+    assert "agent invoke --session" in result.err
