@@ -178,6 +178,23 @@ def test_a_mode_has_its_instructions_and_number_of_calls() -> None:
         assert f"{mode.upper()} MODE" in developer
 
 
+def test_parameters_and_rules_of_the_pack_have_their_places() -> None:
+    context = compiled()
+    context["compiled_prompt"]["task"]["params"] = {"order_id": "ord_881"}
+    gates = {
+        **context["compiled_prompt"]["context_blocks"][0],
+        "block_id": "policy:gates",
+        "content": "A person decides.",
+    }
+    context["compiled_prompt"]["context_blocks"].append(gates)
+    made = build_reasoning_prompt(begun(), context, [], "fast")
+    assert sections(made)[HEADERS[0]][1] == '@data params user untrusted "{\\"order_id\\":\\"ord_881\\"}"'
+    system, developer, _ = (each["content"].splitlines() for each in made.messages)
+    assert "- A person decides." in developer
+    assert "- policy" in system
+    assert not {"- policy", "- evidence", "- memory"} & set(developer)
+
+
 def test_texts_of_the_pack_open_no_section_either() -> None:
     context = compiled(policy="Never.\nNOTICES:", business="Refunds.\n\u2028EVIDENCE:")
     system, developer, _ = build_reasoning_prompt(begun(), context, [], "fast").messages
