@@ -181,6 +181,20 @@ def test_a_model_runs_a_skill_of_it(project: Project) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+def test_a_run_that_was_cut_off_inside_a_skill_goes_on_there(project: Project) -> None:
+    _planned(project, "skill:text.language", {"text": "It is a text."}).assert_ok()
+    calls = [each["step_id"] for each in _log(project) if each["event_type"] == "step.started"]
+    project.cut_after("step.started")
+    resumed = project.run("resume", "@last", "--json").assert_ok().json
+    assert resumed["outputs"]["response"] == "Done."
+    assert calls[-1].startswith("t1_call1/")
+    decided = [each["step_id"] for each in _log(project) if each["event_type"] == "policy.decided"]
+    assert set(decided) <= set(calls)
+    assert len(decided) == len(set(decided)), "nothing is decided about twice"
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
 @pytest.mark.parametrize("name", ["text.content.summarize", "skill:demo.write", "skill:agent.builtin"])
 def test_a_model_that_asks_for_anything_else_calls_nothing(project: Project, name: str) -> None:
     _planned(project, name, {}).assert_ok()
