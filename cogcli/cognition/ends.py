@@ -14,7 +14,7 @@ from cogcli.core.errors import (
     error_from_payload,
 )
 from cogcli.engine.outcome import RunOutcome
-from cogcli.governance.budgets import hint_of
+from cogcli.governance.budgets import budget_hint
 from cogcli.governance.loop_guard import LoopTrip
 
 _STATUS: Final = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
@@ -47,14 +47,15 @@ def denied(reason: str) -> LoopEnding:
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]
         text = f"nothing is left of {key}"
-        error = BudgetExceededError("budget.exceeded", text, hint=hint_of(key, pack=True))
+        error = BudgetExceededError("budget.exceeded", text, hint=budget_hint(key, pack=True))
     return LoopEnding("denied", reason, error)
 
 
 def overpacked() -> LoopEnding:
     """Policy and tools find no room."""
     text = "policy and tools find no room in the context"
-    return LoopEnding("failed", "context.overpacked", AgentError("context.overpacked", text))
+    hint = f"{budget_hint('tokens.context', pack=True)}; or let the pack say less"
+    return LoopEnding("failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint))
 
 
 def unplanned(reason: str, replans: int) -> LoopEnding:

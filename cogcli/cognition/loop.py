@@ -25,6 +25,7 @@ from cogcli.engine.run import Limit, RootRun, run_limit
 from cogcli.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.episode.decision import decision_of_log
 from cogcli.events import build
+from cogcli.governance.budgets import budget_hint
 from cogcli.runs.prepare import AgentRun
 
 LEAST_HEARTBEAT_MS: Final = 100
@@ -55,7 +56,8 @@ class AgentProgram:
         if own is not None and own.seconds <= ours:
             return own
         text = f"wall_clock_ms: {total} of {total} are used"
-        return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text))
+        hint = budget_hint("wall_clock_ms", pack=True)
+        return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text, hint=hint))
 
     def run(self, root: RootRun) -> Effects:
         """Turns until one ends the run."""

@@ -85,14 +85,14 @@ def spend_call(record: StepRecord) -> None:
     policy = record.run.engine.policy
     if policy is None or _is_question(record):
         return
-    from cogcli.governance.budgets import Exceeded, hint_of
+    from cogcli.governance.budgets import Exceeded, budget_hint
 
     reserved = policy.budgets.reserve(ONE_CALL)
     if isinstance(reserved, Exceeded):
         draft = build.budget_exceeded(record.run_id, record.path, **reserved._asdict())
         record.run.emit(draft)
         text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
-        hint = hint_of(reserved.key, pack="@" in policy.name)
+        hint = budget_hint(reserved.key, pack="@" in policy.name)
         raise BudgetExceededError("budget.exceeded", text, hint=hint)
     reserved.commit()
 

@@ -35,7 +35,7 @@ COUNTED: Final = (
 PER_TURN: Final = "tool_calls.per_turn"
 
 
-def hint_of(key: str, *, pack: bool) -> str:
+def budget_hint(key: str, *, pack: bool) -> str:
     """How a run gets more of a budget: under a pack flags and request only lower what the pack gives."""
     if not pack:
         return f"give it more with --budget {key}=N"

@@ -137,9 +137,16 @@ def test_a_call_is_cut_when_time_is_gone(
     desk: Project, flags: tuple[str, ...], code: int, status: tuple[str, str]
 ) -> None:
     slow(desk, "lookup_order")
-    desk.run("agent", "invoke", "requests/allowed.json", *flags).assert_exit(code)
+    cut = desk.run("agent", "invoke", "requests/allowed.json", *flags).assert_exit(code)
+    assert ("raise `wall_clock_ms` in the budget of the pack" in cut.err) is (code == 4)
     assert said(desk) == status
     assert ends_with_its_decision(desk)
+
+
+def test_a_context_without_room_says_where_room_is_made(desk: Project) -> None:
+    full = desk.run("agent", "invoke", "requests/allowed.json", "--budget", "tokens.context=1").assert_exit(1)
+    assert said(desk) == ("failed", "context.overpacked")
+    assert "raise `tokens.context` in the budget of the pack" in full.err
 
 
 RECEIPT = '{"receipt": {"id": "rc_1", "status": "done"}}'
