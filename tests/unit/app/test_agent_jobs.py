@@ -122,6 +122,18 @@ def test_as_the_pack_said_and_the_user_consented_it_is_promoted(tmp_path: Path) 
     )  # fmt: skip
 
 
+def test_a_synthesis_is_consented_to_in_each_interaction(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, COGCLI_AGENT_PROFILE="auto")
+    rules = {"auto_promote": ("preference",), "confidence_floor": 0.5}
+    ask(settings, "run_1", **rules, consent=())
+    ask(settings, "run_2", "run_3", **rules, data_class="restricted")
+    empty = [{"json": {}}] * 3
+    work_jobs(settings, model(settings, *empty, {"json": {"goals": ["ship"]}}))
+    (row,) = rows(settings)
+    assert (row["state"], row["consent"], row["data_class"]) == ("proposed", 0, "restricted")
+    assert row["evidence"] == ["ep_run_1/evt_1", "ep_run_2/evt_1", "ep_run_3/evt_1"]
+
+
 def test_a_contradiction_waits_whatever_the_pack_promotes(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, COGCLI_AGENT_PROFILE="auto")
     ask(settings, "run_1", "run_2", auto_promote=("preference",), confidence_floor=0.0)

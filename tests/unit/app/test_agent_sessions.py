@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +99,25 @@ def test_a_run_that_was_killed_holds_nothing(settings: Settings, monkeypatch: py
     with open_session(settings, "t", "u", "s"):
         pass
     assert locks(settings) == []
+
+
+def test_a_lock_whose_file_is_gone_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening of a file and its lock the holder may end, and a third make the file anew."""
+    path, opened = tmp_path / "lock", os.open
+    handles = [session_lock._locked(path)]
+
+    def late(*arguments: Any) -> int:
+        handle = opened(*arguments)
+        monkeypatch.undo()
+        path.unlink()
+        os.close(handles.pop())
+        handles.append(session_lock._locked(path))
+        return handle
+
+    monkeypatch.setattr(os, "open", late)
+    assert session_lock._locked(path) == -1
+    assert handles[0] >= 0
+    os.close(handles[0])
 
 
 @pytest.mark.parametrize("id", ["", ".s", "a/b", "a b", "ü", "x" * 65, "a\n"])

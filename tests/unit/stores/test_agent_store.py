@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -506,7 +507,8 @@ def test_a_file_of_a_newer_version_is_refused_and_left(tmp_path: Path) -> None:
 
 # -- forgetting --------------------------------------------------------------------------------------------------------
 
-CANARY = "canary-7f3a9"
+CANARY = "zqcanary7f3a9"
+"""One word without a prefix of others: the index of words holds it in one piece."""
 
 
 def fill(path: Path, user: str, word: str, times: int) -> None:
@@ -569,6 +571,32 @@ def test_nothing_is_left_of_a_user_who_is_forgotten(tmp_path: Path, times: int) 
     copy_store = sqlite3.connect(tmp_path / "memory.db.v2")
     assert copy_store.execute("PRAGMA user_version").fetchone() == (2,)
     copy_store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8) if LONG else [2])
+def test_nothing_is_left_in_pages_that_were_split(tmp_path: Path, seed: int) -> None:
+    """Users of all kinds of names, in any order, with texts of any length: rows move between pages."""
+    dice, path, gone = random.Random(seed), tmp_path / "memory.db", f"m-{CANARY}"
+    store = AgentStore(path)
+    store._database._connection.execute("PRAGMA synchronous = OFF")
+    users = [f"u{number}" for number in range(30)] + [gone] * 12
+    for number in range(250):
+        user = dice.choice(users)
+        word, run = CANARY if user == gone else f"word{dice.randrange(99)}", f"r{number}"
+        session = store.session("t", user, "s")
+        made = interaction(run, query=word * dice.randrange(1, 60), response=word)
+        said = {"content": word * dice.randrange(1, 40)}
+        store.consolidate("t", user, made, session=session._replace(messages=(*session.messages, said)))
+        if job := store.lease(now=AT, until=LATER):
+            word = CANARY if job.user_id == gone else "w"
+            found = {"goals": [f"{word} {number}"], "preferences": {f"{word}{number}": word * 3}}
+            transcript = {"reply": word * dice.randrange(1, 30)}
+            store.finish(job, learned(found, run, user=job.user_id), AUTO, at=AT, transcript=transcript)
+    assert traces(tmp_path)
+    store.forget("t", gone)
+    assert traces(tmp_path) == []
+    store.close()
 
 
 def test_what_others_said_of_a_user_is_forgotten_too(store: AgentStore) -> None:
