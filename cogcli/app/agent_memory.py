@@ -12,7 +12,10 @@ from cogcli.agent.profile import UserProfile
 from cogcli.app.episodes import store_of
 from cogcli.app.knowledge import has_store, store_directory
 from cogcli.app.settings import Settings
+from cogcli.context.inputs import User
+from cogcli.context.memory import fault_of
 from cogcli.core.errors import UsageError
+from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.agent_store import AgentStore, Consolidated
 from cogcli.stores.interactions import Interaction
 from cogcli.stores.learned import ProfileEntry
@@ -57,12 +60,16 @@ def consolidate(
         return store.consolidate(tenant, user, made, counts=counts, session=session, threshold=threshold)
 
 
-def profile_of(settings: Settings, tenant: str, user: str) -> UserProfile | None:
-    """What is known of a user; None where nothing is. No store is made for that."""
+def profile_of(settings: Settings, tenant: str, user: User, layer: MemoryLayer) -> UserProfile | None:
+    """What a request of this user may be given of the own profile: what the user consents to and the pack recalls;
+    None where nothing is known. No store is made for that. Raises as `Database`."""
     if not has_store(settings, FILE):
         return None
     with open_agent_store(settings) as store:
-        profile, entries = store.profile(tenant, user)
+        now = settings.clock.now()
+        profile, entries = store.profile(
+            tenant, user.user_id, lambda memory: not fault_of(memory, layer, user, tenant, now)
+        )
     return profile if entries or profile.interaction_count else None
 
 

@@ -18,6 +18,7 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.events.envelope import Event
 from cogcli.runs.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.pack import DATA_CLASSES
 from cogcli.stores.interactions import Interaction
 from cogcli.stores.sessions import SessionSnapshot
 
@@ -79,6 +80,7 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None
         request.user.consent,
         pack.memory.auto_promote,
         pack.memory.confidence_floor,
+        max("internal", pack.data_classification, key=DATA_CLASSES.index),
     )
     counts = invocation.safety_mode != "read_only"
     session = _continued(invocation.fetched.session, ended)

@@ -74,8 +74,9 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     if session and given.memory:
         snapshot = opened.enter_context(open_session(settings, tenant, user, session))
         fetched = fetched._replace(session=snapshot.to_payload())
-    if model is not None and given.memory and (profile := profile_of(settings, tenant, user)):
-        fetched = fetched._replace(profile=profile.to_payload())
+    if model is not None and given.memory:
+        profile = profile_of(settings, tenant, invocation.request.user, invocation.pack.memory)
+        fetched = fetched._replace(profile=profile.to_payload() if profile else None)
     invocation = invocation._replace(fetched=fetched)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if given.memory else None

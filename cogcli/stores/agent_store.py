@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.learning import THRESHOLD, is_synthesis_due
 from cogcli.agent.profile import UserProfile
+from cogcli.context.inputs import PromotedMemory
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.governance.proposals import MemoryProposal
 from cogcli.specs.pack import MemoryLayer
@@ -106,11 +107,15 @@ class AgentStore:
 
     # -- a user --------------------------------------------------------------------------------------------------------
 
-    def profile(self, tenant_id: str, user_id: str) -> tuple[UserProfile, list[ProfileEntry]]:
-        """The profile of a user, and the proposal behind each of its entries."""
+    def profile(
+        self, tenant_id: str, user_id: str, counts: Callable[[PromotedMemory], bool] = lambda memory: True
+    ) -> tuple[UserProfile, list[ProfileEntry]]:
+        """The profile of a user, of all promoted memory or of what `counts` of it; and the proposal behind each of its
+        entries."""
         with self._database.reading() as connection:
             found = read_proposals(connection, tenant_id, states=("promoted",), user_id=user_id)
-            return fold_learned(user_id, found, read_counters(connection, tenant_id, user_id))
+            counters = read_counters(connection, tenant_id, user_id)
+        return fold_learned(user_id, (each for each in found if counts(each.to_memory())), counters)
 
     def interactions(
         self, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53

@@ -14,7 +14,9 @@ from cogcli.app.agent_jobs import work_after_answer, work_jobs
 from cogcli.app.agent_memory import consolidate, forget, open_agent_store, profile_of, profile_payload
 from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
+from cogcli.context.inputs import User
 from cogcli.models.port import LanguageModel
+from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.interactions import Interaction
 
 AT = "2026-11-01T09:30:00.000000Z"
@@ -78,7 +80,7 @@ def test_without_a_model_what_happened_is_counted(settings: Settings) -> None:
     }
     (success,) = rows(settings, predicate="success_patterns.refund")
     assert success["evidence"] == ["ep_run_1/evt_1", "ep_run_2/evt_1"]
-    profile = profile_of(settings, "t", "u")
+    profile = profile_of(settings, "t", User("u"), MemoryLayer())
     assert profile is not None
     assert (profile.interaction_count, profile.synthesis_version, profile.interests) == (3, 2, ())
 
@@ -116,6 +118,16 @@ def test_as_the_pack_said_and_the_user_consented_it_is_promoted(tmp_path: Path) 
     work_jobs(settings, model(settings, *answers), limit=3)
     found = profile_payload(settings, "t", "u")
     assert found["preferences"] == {"a": 1}
+    recalled = [
+        profile_of(settings, tenant, User("u", consent=consent), layer)
+        for tenant, consent, layer in (
+            ("t", ("preference",), MemoryLayer()),
+            ("t", (), MemoryLayer()),
+            ("t", ("preference",), MemoryLayer(max_class="public")),
+            ("s", ("preference",), MemoryLayer()),
+        )
+    ]
+    assert [each and each.preferences for each in recalled] == [{"a": 1}, {}, {}, None]
     (entry,) = found["entries"]
     assert (entry["field"], entry["name"], entry["episodes"], entry["decided_by"]) == (
         "preferences", "a", ["ep_run_1"], "code",

@@ -14,7 +14,9 @@ import pytest
 from cogcli.app.agent_memory import consolidate, profile_of
 from cogcli.app.agent_sessions import open_session
 from cogcli.app.settings import Settings
+from cogcli.context.inputs import User
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import session_lock
 from cogcli.stores.interactions import Interaction
 
@@ -34,7 +36,7 @@ def locks(settings: Settings) -> list[str]:
 
 
 def test_what_a_run_said_is_there_for_the_next(settings: Settings) -> None:
-    assert profile_of(settings, "t", "u") is None
+    assert profile_of(settings, "t", User("u"), MemoryLayer()) is None
     assert not Path(settings.base, ".cogcli").exists()
     with open_session(settings, "t", "u", "s") as session:
         assert session.messages == ()
@@ -45,7 +47,7 @@ def test_what_a_run_said_is_there_for_the_next(settings: Settings) -> None:
     with open_session(settings, "t", "v", "s") as session:
         assert session.messages == ()
     assert locks(settings) == []
-    profile = profile_of(settings, "t", "u")
+    profile = profile_of(settings, "t", User("u"), MemoryLayer())
     assert profile is not None
     assert profile.interaction_count == 1
 
