@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from cogcli.agent.modes import CALLS
 from cogcli.app.agent_memory import profile_payload
+from cogcli.app.builtin_pack import find_skill
 from cogcli.app.invoke_agent import GivenInvocation, invoke
 from cogcli.cli.approve import show_request
 from cogcli.cli.context import CommandContext
@@ -20,8 +22,9 @@ from cogcli.cli.main import report_error
 from cogcli.cli.progress import Display
 from cogcli.cli.prompt import terminal_safe
 from cogcli.cli.render_error import error_lines
-from cogcli.cli.run_flags import TraceFlags
+from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.run_report import error_of
+from cogcli.cli.run_skill import run_skill
 from cogcli.cli.streamed_response import StreamedResponse
 from cogcli.cli.trace_episode import inspect
 from cogcli.core.errors import CogcliError
@@ -48,10 +51,12 @@ class ChatWord(NamedTuple):
 
 
 class Party(NamedTuple):
-    """With whom an agent talks: the tenant of its pack, and the user."""
+    """With whom an agent talks: the tenant of its pack, and the user. `guided`: there is neither pack nor model, and a
+    message finds a skill."""
 
     tenant: str
     user: str
+    guided: bool = False
 
 
 class Chat:
@@ -88,7 +93,7 @@ class Chat:
         word, _, rest = line.partition(" ")
         if not word.startswith("/"):
             if line:
-                self._send(line)
+                (self._guide if self._party.guided else self._send)(line)
         elif word in WORDS:
             WORDS[word].run(self, rest.strip())
         else:
@@ -104,6 +109,23 @@ class Chat:
             self._context.settings, given, lambda _, control: watch_start(self._context, listener, control)
         )
         self._report(result)
+
+    def _guide(self, message: str) -> None:
+        """Without a model: the skill that is meant, run on a yes with what is typed for it; else the nearest ones."""
+        answer = find_skill(self._context.settings, message)
+        self._say(answer.text)
+        if answer.hit is None:
+            return
+        given = []
+        for name in answer.hit.missing:
+            value = input(f"{name} (@FILE for a file's text): ").strip()
+            if not value:
+                self._say("nothing was run", "dim")
+                return
+            given.append(f"{name}={value}")
+        self._say(" ".join(["cogcli run", answer.hit.skill_id, *(f"-p {quote(each)}" for each in given)]))
+        if input("run it? [y/N] ").strip().lower() in ("y", "yes"):
+            run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
 
     def _resume(self, request: ResumeRequest) -> None:
         if self._last is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.cognition.critic import REJECTED, Verification
@@ -36,9 +37,14 @@ class LoopEnding(NamedTuple):
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 
 
-def refused(reason: str) -> LoopEnding:
-    """A guardrail, or no intent."""
-    return LoopEnding("refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}"))
+def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
+    """A guardrail; or no intent, of these that the pack has."""
+    known = (
+        f"its intents are: {', '.join(intents)}; name one with --intent" if reason == "unknown_intent" else ""
+    )
+    return LoopEnding(
+        "refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}", hint=known)
+    )
 
 
 def denied(reason: str) -> LoopEnding:

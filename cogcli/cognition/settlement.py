@@ -162,7 +162,8 @@ def _consolidate(loop: Progress) -> None:
     for each in known["proposals"]:
         made = proposal_from(each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent)
         proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
-    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": loop.seen.facts})
+    facts = [*loop.seen.facts, *(loop.reasoning.new_facts() if loop.reasoning else ())]
+    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": facts})
     if loop.remember is not None and given.safety_mode != "read_only":
         calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}

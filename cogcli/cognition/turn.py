@@ -73,7 +73,7 @@ def _compile(loop: Progress) -> CompiledContext:
     context = _compiled(loop)
     loop.policy.note_facts(context.compilation.evidence.facts)
     if loop.ending is None and context.refused:
-        loop.ending = refused(context.refused)
+        loop.ending = refused(context.refused, given.pack.decisions.intents)
     elif loop.ending is None and context.overpacked:
         loop.ending = overpacked()
     if loop.ending is None and loop.turn == 1:

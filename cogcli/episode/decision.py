@@ -60,7 +60,7 @@ class DecisionFold:
         self._agent = object_of(payload.get("agent"))
         self._request = object_of(self._agent.get("request"))
         self._active = ActiveTime()
-        self._turns = self._replans = 0
+        self._turns = self._replans = self._trips = 0
         self._used: Counter[str] = Counter()
         self._intent: str = object_of(payload.get("policy")).get("intent") or ""
         self._candidate: dict[str, Any] = {}
@@ -138,6 +138,8 @@ class DecisionFold:
             self._paused = payload["reason"].partition(":")[0]
         elif kind == "memory.proposed":
             self._proposals += payload["proposals"]
+        elif kind == "loop.detected":
+            self._trips += 1
         elif kind == "agent.updated":
             self.agent = {"execution": payload["execution"], "reasoning": payload["reasoning"]}
 
@@ -276,6 +278,23 @@ class DecisionFold:
         user = object_of(record["actor"]).get("user_id")
         pack = object_of(record["lineage"]).get("pack_ref")
         return {**self.summary(), "intent": record["intent"], "pack_ref": pack, "user_id": user}
+
+    def reflection(self) -> dict[str, Any]:
+        """The `x-agent` of `learn.jsonl`: how hard the reasoning was."""
+        execution = object_of(self.agent.get("execution"))
+        return {
+            "mode": execution.get("mode"),
+            "switches": execution.get("switches"),
+            "turns": self._turns,
+            "replans": self._replans,
+            "loop_trips": self._trips,
+            "functional_state": {
+                name: max(state[name] for state in self._pressures)
+                for name in (self._pressures[0] if self._pressures else ())
+                if all(type(state.get(name)) in (int, float) for state in self._pressures)
+            },
+            "proposals": [object_of(each).get("proposal_id") for each in self._proposals],
+        }
 
     def summary(self) -> dict[str, Any]:
         """The `x-decision` of `state.json`."""

@@ -51,6 +51,9 @@ def learn_lines(fold: LogFold) -> bytes:
         "caused_by": ended.id,
         "prev": first_link(ended.episode_id),
     }
+    decision = fold.projection.decision
+    if decision is not None and decision.agent:
+        reflection["x-agent"] = decision.reflection()
     return orjson.dumps(reflection, option=orjson.OPT_APPEND_NEWLINE)
 
 

@@ -108,3 +108,16 @@ def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None
 def test_a_conversation_needs_a_terminal(desk: Project) -> None:
     result = desk.run("agent", "chat", "--pack", "support-desk@4.0.0").assert_exit(2)
     assert "agent invoke --session" in result.err
+
+
+def test_without_pack_and_model_a_message_finds_a_skill_and_a_yes_runs_it(project: Project) -> None:
+    terminal = Terminal(project, "agent", "chat", rows=60, columns=100)
+    terminal.until("skills without effects")
+    terminal.send("summarize a text", PROMPT)
+    terminal.until("@FILE")
+    terminal.send("It rains. It rains all day. Nobody goes out.")
+    terminal.until("run it? [y/N]")
+    terminal.send("y")
+    terminal.until("ok in")
+    terminal.leave(PROMPT)
+    assert terminal.process.exitstatus == 0

@@ -145,3 +145,24 @@ def test_a_conversation_goes_on_where_it_was(desk: Project) -> None:
     other = ask(desk, "allowed", script(desk, "third", {"json": {"response": "Who?"}}), "--session", "s2")
     (asked,) = [e.payload["request"] for e in events(desk, other) if e.event_type == "model.requested"]
     assert "Hello." not in asked["messages"][-1]["content"]
+
+
+def test_what_was_reasoned_is_in_the_memory_and_the_lesson_of_the_run(desk: Project) -> None:
+    name = script(
+        desk, "reasons", {"json": {"tool_calls": [LOOKUP], "context_updates": {"facts": {"asked_for": "status"}}}},
+        {"json": {"response": "On its way."}},
+    )  # fmt: skip
+    result = ask(desk, "allowed", name).assert_ok()
+    facts = {fact["key"]: fact["value"] for fact in document(desk, result, "state")["memory"]["facts"]}
+    assert facts["asked_for"] == "status"
+    lesson = json.loads(next(desk.root.rglob("learn.jsonl")).read_text())["x-agent"]
+    assert (lesson["mode"], lesson["turns"], lesson["replans"], lesson["loop_trips"]) == ("fast", 2, 0, 0)
+    assert 0 <= lesson["functional_state"]["budget_pressure"] <= 1
+    require_sound(desk, result)
+
+
+def test_a_message_that_means_nothing_is_told_what_could_be_meant(desk: Project) -> None:
+    result = desk.run(
+        "agent", "invoke", "--message", "hello", "--pack", "support-desk@4.0.0", "--json"
+    ).assert_exit(4)
+    assert "support.refund" in result.json["error"]["hint"]

@@ -40,11 +40,14 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
         return read_given(context, {"message": message, "session_id": session}, flags)._replace(mode=mode)
 
     given = ask("x", flags.mode or "adapt")
-    pack = find_pack(settings, given.request.policy.pack if given.request.policy else "").pack
     model = model_access(settings, flags.model or "", "adapt")
-    name = f"{model.info.adapter} {model.info.name}" if model else "no model: templates plan"
+    planner = f"{model.info.adapter} {model.info.name}" if model else "no model"
+    reference = given.request.policy.pack if given.request.policy else ""
+    pack = find_pack(settings, reference).pack if reference else None
+    name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"
     user = given.given.request.user.user_id
-    title = f"{pack.pack_id}@{pack.version} · {user} · {name} · session {session}"
-    Chat(context, ask, flags.mode or "adapt", Party(pack.tenant, user), title).run()
+    party = Party(pack.tenant if pack else "local", user, guided=pack is None and model is None)
+    title = " · ".join((name, user, planner, *(() if party.guided else (f"session {session}",))))
+    Chat(context, ask, flags.mode or "adapt", party, title).run()
     context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
     return OK
