@@ -31,7 +31,7 @@ class Tokenizer(NamedTuple):
 
 def estimate(text: str) -> int:
     """About how many tokens a model sees in a text."""
-    return math.ceil(sum(_weigh(run.lastgroup or "rest", run.group()) for run in _RUNS.finditer(text)))
+    return math.ceil(sum(_weigh(str(run.lastgroup), run.group()) for run in _RUNS.finditer(text)))
 
 
 def _weigh(kind: str, run: str) -> float:
@@ -48,7 +48,7 @@ def _weigh(kind: str, run: str) -> float:
         return max(1, length / 2.2)
     if kind == "wide":
         return 0.85 * length
-    return 1 if kind == "newlines" else max(1, 1.12 * length)
+    return 1 if kind == "newlines" else 1.12 * length
 
 
 ESTIMATE: Final = Tokenizer("cog-est/1", False, digest(b"cog-est/1"), estimate)

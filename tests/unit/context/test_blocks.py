@@ -83,4 +83,5 @@ def test_a_block_is_ours_unless_it_says_otherwise() -> None:
         "content_hash": "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
     }
     assert not ContextBlock("b", "business", "x", 1, 2).cuttable
+    assert SurfacedTool("a.b", "network")[2:] == ("", ())
     assert Redaction("a.b", "rule", "r").to_payload() == {"capability": "a.b", "check": "rule", "reason": "r"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -170,6 +171,26 @@ def test_what_only_lacks_facts_of_another_capability_is_deferred() -> None:
     without = raw_pack()["tooling_layer"] | {"capabilities": {"payments.refund": {}}}
     lone = _payload(edges=(), pack=pack(tooling_layer=without))
     assert _redactions(lone) == {"payments.refund": ("situation", "evidence_missing:order.age_days")}
+
+
+def _ruled(
+    condition: Any, capabilities: tuple[str, ...] = ("payments.refund", "orders.lookup")
+) -> dict[str, Any]:
+    """A context without evidence, where one rule denies the refund; capabilities come in this order."""
+    raw = copy.deepcopy(raw_pack())
+    raw["policy_layer"]["rules"] = [{**raw["policy_layer"]["rules"][0], "if": condition}]
+    raw["decision_layer"]["intents"][0]["capabilities"] = list(capabilities)
+    return _payload(edges=(), pack=pack(**raw))
+
+
+def test_only_facts_that_are_lacking_are_waited_for_and_the_order_is_that_of_the_intent() -> None:
+    known = [{"==": [{"var": "user.id"}, "cust_7"]}, {"==": [{"var": ["nothing", 1]}, 1]}]
+    payload = _ruled({"and": [*known, {">": [{"var": "order.age_days"}, 30]}]})
+    tools = [(tool["capability"], tool["deferred"]) for tool in payload["manifests"]["tool_manifest"]]
+    assert tools == [("payments.refund", ["order.age_days"]), ("orders.lookup", [])]
+    assert payload["runtime_controls"]["max_approval_mode"] == "destructive"
+    whole = _ruled({"==": [{"var": "parcel"}, 1]})
+    assert _redactions(whole) == {"payments.refund": ("situation", "evidence_missing:parcel")}
 
 
 def test_what_comes_from_outside_is_never_an_instruction() -> None:

@@ -9,7 +9,7 @@ from cogcli.context.truncation import CutText, cut_text, first_sentence, mark_tr
 
 
 def test_a_text_that_fits_is_whole() -> None:
-    assert cut_text("two words", 9) == CutText("two words")
+    assert cut_text("two words", 9) == ("two words", False)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,11 @@ def test_what_is_kept_fits_whatever_the_tokenizer_says() -> None:
     odd = Tokenizer("odd/1", False, "", lambda text: len(text) % 40 + 20)
     cut = cut_text("a b c d e f g h " * 3, 27, odd.count, odd)
     assert odd.count(cut.text) <= 27
+
+
+def test_a_cut_misses_a_token_at_least_whatever_the_tokenizer_says() -> None:
+    flat = Tokenizer("flat/1", False, "", lambda text: 8)
+    assert cut_text("one two " * 9, 40, tokenizer=flat).text == "one two one two [truncated: 1 tokens]"
 
 
 def test_a_marker_stands_alone_where_nothing_is_kept() -> None:
