@@ -2,7 +2,7 @@
 
 Each mutant is one changed expression or statement of `cogcli/governance` or `cogcli/context`. It is killed if a test
 of `tests/unit/governance` or `tests/unit/context` that runs the place fails, or computes several times as long as it
-should (then it counts as killed, and is told). All take the better part of an hour of one core, with `--every 5` a
+should (then it counts as killed, and is told). All take half an hour of one core, with `--every 5` a
 fifth of that; `--only TEXT...` takes the modules whose path has a text, `--again FILE` the survivors of an earlier
 `--json FILE`, which is written after each module. `--quick` leaves out the slow tests, half of the time; what survives
 so is tried with them by `--again`. Exits 1 where fewer than GOAL are killed.

@@ -11,6 +11,7 @@ from cogcli.governance.budgets import (
     BudgetUsage,
     Exceeded,
     Reservation,
+    hint_of,
     merge_limits,
     raised_keys,
 )
@@ -132,6 +133,11 @@ def test_the_budgets_of_a_pack_that_sets_none() -> None:
         "soft": 0.5,
     }
     assert BudgetUsage() == BudgetUsage(0, 0)
+
+
+def test_a_flag_gives_more_but_under_a_pack_where_only_the_pack_does() -> None:
+    assert hint_of("turns", pack=False) == "give it more with --budget turns=N"
+    assert hint_of("turns", pack=True).startswith("raise `turns` in the budget of the pack")
 
 
 def test_each_budget_is_spent_or_bounds_one_thing() -> None:
