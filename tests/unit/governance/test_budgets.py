@@ -11,7 +11,7 @@ from cogcli.governance.budgets import (
     BudgetUsage,
     Exceeded,
     Reservation,
-    hint_of,
+    budget_hint,
     merge_limits,
     raised_keys,
 )
@@ -136,8 +136,8 @@ def test_the_budgets_of_a_pack_that_sets_none() -> None:
 
 
 def test_a_flag_gives_more_but_under_a_pack_where_only_the_pack_does() -> None:
-    assert hint_of("turns", pack=False) == "give it more with --budget turns=N"
-    assert hint_of("turns", pack=True).startswith("raise `turns` in the budget of the pack")
+    assert budget_hint("turns", pack=False) == "give it more with --budget turns=N"
+    assert budget_hint("turns", pack=True).startswith("raise `turns` in the budget of the pack")
 
 
 def test_each_budget_is_spent_or_bounds_one_thing() -> None:
