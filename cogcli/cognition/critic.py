@@ -2,7 +2,8 @@
 
 1. `verify` lists all that is wrong; a `reject` outweighs a `replan`.
 2. A capability that is kept from the model is as unknown as one that does not exist.
-3. `score`: the first row that holds.
+3. What is known of the entity of a request counts for no other: calls with effects or facts name that one.
+4. `score`: the first row that holds.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Any, Final, NamedTuple
 from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.planner import Candidate, TurnPlan, decision_of
 from cogcli.context.compiler import CompiledContext
+from cogcli.core.terminal_text import truncate
 from cogcli.governance.budgets import PER_TURN
+from cogcli.governance.guardrails import has_match
 from cogcli.governance.loop_guard import LoopTrip
 from cogcli.governance.verdict import is_above
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
-from cogcli.specs.pack import PackTool
+from cogcli.specs.pack import PackTool, Slot
 from cogcli.specs.skill import NESTED, list_targets
 
+_LONGEST: Final = 160
+"""Characters of what a fail says of a planner's own words."""
 REJECTED: Final = ("approval_mode_mismatch", "violates_decision_spec", "budget_exceeded")
 
 
@@ -96,11 +101,39 @@ def _of_calls(
             if id.startswith(NESTED) and not is_proposed:
                 continue  # a lane, or a skill that a template nests: its own calls are governed
             if tool is None:
-                yield Fail("unknown_capability", step.id, id)
+                yield Fail("unknown_capability", step.id, truncate(id, _LONGEST))
             elif is_above(tool.approval_mode, invocation.safety_mode):
                 yield Fail("approval_mode_mismatch", step.id, tool.approval_mode)
-            elif is_proposed and (wrong := _misfit(invocation.capabilities[id], arguments[step.id])):
-                yield Fail("args_invalid", step.id, wrong)
+            elif is_proposed and (wrong := _wrong_arguments(invocation, id, arguments[step.id])):
+                yield Fail("args_invalid", step.id, truncate(wrong, _LONGEST))
+
+
+def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any]) -> str:
+    capability = invocation.capabilities[id]
+    return _misfit(capability, arguments) or _about_another(invocation, capability, arguments)
+
+
+def _about_another(invocation: Invocation, capability: Capability, arguments: dict[str, Any]) -> str:
+    """What a call with effects, or one that supplies facts, names in place of the entity of the request: what is known
+    of the one would count for the other. Empty where it names none, or that."""
+    has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
+    facts = invocation.pack.tooling.capabilities.get(capability.id, PackTool()).facts
+    supplied = {name.partition(".")[0] for name in facts}
+    slots = invocation.pack.decisions.intents[invocation.intent.intent].slots
+    for name, entity in invocation.intent.slots.items():
+        if (has_effects or name in supplied) and name in slots:
+            own, named = entity.partition(":")[2], _named(slots[name], arguments)
+            if named and own not in named:
+                return f"{named[0]} is not the {name} of the request, {own}"
+    return ""
+
+
+def _named(slot: Slot, arguments: dict[str, Any]) -> list[str]:
+    """The ids that arguments have for a slot: the one under its parameter, else all texts that its pattern matches."""
+    if arguments.get(slot.param) is not None:
+        return [str(arguments[slot.param])]
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return [text for text in texts if slot.pattern and has_match(f"^(?:{slot.pattern})$", text)]
 
 
 def _misfit(capability: Capability, arguments: dict[str, Any]) -> str:

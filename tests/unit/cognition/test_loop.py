@@ -104,17 +104,11 @@ def test_without_replans_left_the_run_fails() -> None:
 
 
 def test_without_turns_left_the_run_is_denied() -> None:
-    orders = [calls(("orders.lookup", {"order_id": f"ord_{n}"})) for n in range(9)]
-    ran = invoke(ScriptedPlanner(*orders), scripts={"orders.lookup": _counting()})
+    ran = invoke(ScriptedPlanner(*[calls(("policy.eval", {"days": n})) for n in range(9)]))
     assert ran.ending == ("denied", "budget_exceeded:turns")
     assert (ran.status, ran.code) == ("vetoed", "budget.exceeded")
     assert len(ran.runner.called()) == 6
     assert ran.payloads("budget.exceeded")[0] == {"key": "turns", "used": 6, "limit": 6}
-
-
-def _counting() -> Any:
-    seen = iter(range(1, 99))
-    return lambda given: {"age_days": next(seen), "total": 1.0}
 
 
 def test_the_same_call_with_the_same_result_trips_and_the_next_prompt_says_so() -> None:

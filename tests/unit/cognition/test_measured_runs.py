@@ -49,7 +49,7 @@ def _lanes(number: int) -> Any:
 
 
 def test_calls_that_went_well() -> None:
-    run = _measured(invoke(ScriptedPlanner(lookup(), lookup("ord_440"), says("Looked."))))
+    run = _measured(invoke(ScriptedPlanner(lookup(), calls(("policy.eval", {"days": 12})), says("Looked."))))
     assert run.calls == (DONE, DONE)
     assert run.verdicts == ("ok", "ok", "ok")
     assert (run.status, run.tripped, run.gates) == ("completed", False, ("satisfied", "satisfied"))

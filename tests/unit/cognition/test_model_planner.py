@@ -95,8 +95,8 @@ def test_a_call_that_is_not_on_the_surface_is_a_notice_and_never_made() -> None:
 
 def test_three_failing_calls_in_a_row_end_the_run_with_the_last_error() -> None:
     failed = raises(lambda: RejectedError("call.rejected", "no such order", left=True))
-    model = FakeModel(*(call("orders.lookup", order_id=id) for id in ("a", "b", "c", "d")))
-    ran = invoke(model=model, scripts={"orders.lookup": failed})
+    model = FakeModel(*(call("policy.eval", days=days) for days in range(4)))
+    ran = invoke(model=model, scripts={"policy.eval": failed})
     assert (ran.code, ran.ending) == ("call.rejected", ("failed", "agent.failing-calls"))
     assert len(model.asked) == 3
     assert "no such order" in prompts(model)[1].partition("RECENT RESULTS:")[2]
@@ -138,7 +138,9 @@ def test_a_context_that_is_too_long_is_compiled_once_more_with_less() -> None:
 
 
 def test_of_calls_and_a_response_the_calls_run_and_the_text_is_a_draft() -> None:
-    both = reply(tool_calls=[{"name": "orders.lookup", "args": {"order_id": "o"}}], response="Refunded!")
+    both = reply(
+        tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}], response="Refunded!"
+    )
     model = FakeModel(both, reply(response="It is 12 days old."))
     ran = invoke(model=model)
     assert ran.finished.outcome.outputs == {"response": "It is 12 days old."}
@@ -148,7 +150,7 @@ def test_of_calls_and_a_response_the_calls_run_and_the_text_is_a_draft() -> None
 def test_a_mode_is_switched_with_a_reason_and_not_where_the_user_chose_it() -> None:
     switch = {"switch_mode": "deep", "switch_why": "two systems disagree"}
     model = FakeModel(
-        reply(tool_calls=[{"name": "orders.lookup", "args": {"order_id": "o"}}], **switch),
+        reply(tool_calls=[{"name": "orders.lookup", "args": {"order_id": "ord_881"}}], **switch),
         reply(response="x"),
     )
     ran = invoke(model=model, mode="fast")
@@ -159,7 +161,7 @@ def test_a_mode_is_switched_with_a_reason_and_not_where_the_user_chose_it() -> N
 
 def test_a_call_keeps_its_id_where_that_can_name_a_step() -> None:
     calls = [
-        {"id": "first", "name": "orders.lookup", "args": {"order_id": "o"}},
+        {"id": "first", "name": "orders.lookup", "args": {"order_id": "ord_881"}},
         {"id": "../x", "name": "policy.eval", "args": {"days": 3}, "depends_on": ["first"]},
     ]
     ran = invoke(model=FakeModel(reply(tool_calls=calls), reply(response="Done.")))

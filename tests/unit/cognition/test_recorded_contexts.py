@@ -17,7 +17,7 @@ FETCHED = Fetched((edge("note", "fragile"), edge("owner", "x", trust="untrusted"
 
 def test_every_turn_comes_out_as_it_was_recorded() -> None:
     given = invocation(fetched=FETCHED)
-    ran = invoke(Scripted(lookup(), lookup("ord_440"), says("Looked.")), given)
+    ran = invoke(Scripted(lookup(), calls(("policy.eval", {"days": 12})), says("Looked.")), given)
     found = list(recompile(invocation(fetched=FETCHED), ran.sink.events))
     assert [each.turn for each in found] == [1, 2, 3]
     assert [each.differs for each in found] == ["", "", ""]
