@@ -8,7 +8,7 @@ block ends; `server.requests` holds what came in, `server.usage` what was counte
   `{native_calls: [{id, name, args}]}` calls tools by the protocol's own means;
 - `fault:KIND`: a status (of 429 and 529 with the wish to be asked again at once), `slow` (says nothing), `stall` (says
   half, then nothing), `cut` (says half and goes), `garbage`; `fault:KIND:2` only for the first two requests, then as
-  `bigram-json`.
+  `bigram-json`; `fault:KIND:2:MODEL` then as that model.
 
 Without the tests: `python -m support.tinymodel --seed 1 --port 8080` in the folder `tests`.
 """
@@ -103,8 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         fault = ""
         if model.startswith("fault:"):
-            fault, _, most = model.removeprefix("fault:").partition(":")
-            fault, model = (fault if not most or number <= int(most) else ""), "bigram-json"
+            _, fault, most, model = (*model.split(":", 3), "", "")[:4]
+            fault, number = (fault, 1) if not most or number <= int(most) else ("", number - int(most))
+            model = model or "bigram-json"
         media_type = "text/event-stream" if body.get("stream") else "application/json"
         if fault.isdigit():
             self._fail(int(fault), "fault", "as you wish")

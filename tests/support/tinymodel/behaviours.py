@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from support.tinymodel.table import sample
 
 _TOOL: Final = re.compile(r"\b[a-z]+(?:\.[a-z_]+)+\b")
+_NO_NAME: Final = re.compile(r"\W")
 _THING: Final = re.compile(r"\b[a-z]+_\d+\b")
 
 
@@ -58,7 +59,7 @@ def _json(rng: random.Random, seen: Seen) -> Answer:
     if seen.native and calls and rng.random() < 0.3:
         return Answer("", tuple({"id": f"call_{n}", **call} for n, call in enumerate(calls)))
     if calls or rng.random() < 0.5:
-        reply["tool_calls"] = calls
+        reply["tool_calls"] = [_as_written(call, seen) for call in calls]
     if rng.random() < 0.6:
         reply["context_updates"] = _updates(rng, seen)
     if not calls or rng.random() < 0.2:
@@ -78,6 +79,12 @@ def _calls(rng: random.Random, seen: Seen) -> list[dict[str, Any]]:
         name = tool["name"] if rng.random() < 0.95 else sample(rng, 8).strip() or "x"
         calls.append({"name": name, "args": _arguments(rng, tool["parameters"], seen)})
     return calls + calls[:1] if rng.random() < 0.1 else calls
+
+
+def _as_written(call: dict[str, Any], seen: Seen) -> dict[str, Any]:
+    """The call by the name that the prompt has for it: a name for the wire may be another."""
+    written = {_NO_NAME.sub("_", name): name for name in _TOOL.findall(seen.prompt)}
+    return {**call, "name": written.get(call["name"], call["name"])}
 
 
 def _arguments(rng: random.Random, schema: dict[str, Any], seen: Seen) -> dict[str, Any]:
