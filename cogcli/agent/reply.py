@@ -138,15 +138,11 @@ def _text(value: Mapping[str, Any], key: str, place: tuple[str, ...], notes: lis
 
 
 def _facts(found: Any, notes: list[Note]) -> dict[str, Any]:
-    """Facts with a name and a value; null and empty texts change nothing."""
+    """Facts with a name and a value; null changes nothing."""
     if found is not None and not isinstance(found, dict):
         notes.append(wrong_type("/context_updates/facts", "an object", found))
     members = found.items() if isinstance(found, dict) else ()
-    return {
-        key.strip(): value
-        for key, value in members
-        if key.strip() and value is not None and not (isinstance(value, str) and not value.strip())
-    }
+    return {key.strip(): value for key, value in members if key.strip() and value is not None}
 
 
 def _insights(found: Any, notes: list[Note]) -> tuple[str, ...]:

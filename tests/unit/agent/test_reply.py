@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from agent_strategies import NOW, REPLIES, begun
 from hypothesis import given
+from jsonschema import Draft202012Validator
 
-from cogcli.agent.reply import MAX_CALL_BYTES, Reply, ReplyProblem, parse_reply, reply_of_tool_calls
+from cogcli.agent.reply import (
+    MAX_CALL_BYTES,
+    REPLY_SCHEMA,
+    Reply,
+    ReplyProblem,
+    parse_reply,
+    reply_of_tool_calls,
+)
 from cogcli.agent.reply_text import MAX_BYTES, partial_response
 from cogcli.agent.update import add_insight
 
@@ -17,7 +25,12 @@ CALL = {"name": "a", "args": {}}
 
 
 def test_a_whole_reply_is_read() -> None:
-    context = {"goal": "settle", "strategy": " look up ", "facts": {" total ": 240}, "insights": ["recent"]}
+    context = {
+        "goal": "settle",
+        "strategy": " look up ",
+        "facts": {" total ": 240, "asked_for": "refund", "": 1},
+        "insights": ["recent"],
+    }
     call = {"name": " orders.lookup ", "args": {"id": "ord_881"}, "id": "a", "depends_on": ["b"]}
     reply = {"thinking": "why", "tool_calls": [call], "context_updates": context, "response": " wait ",
              "switch_mode": "deep", "switch_why": "two systems disagree"}  # fmt: skip
@@ -26,7 +39,7 @@ def test_a_whole_reply_is_read() -> None:
         ({"name": "orders.lookup", "args": {"id": "ord_881"}, "id": "a", "depends_on": ["b"]},),
         "settle",
         "look up",
-        {"total": 240},
+        {"total": 240, "asked_for": "refund"},
         ("recent",),
         "wait",
         "deep",
@@ -137,6 +150,22 @@ def test_a_note_says_how_many_went() -> None:
         updated = add_insight(state, f"insight {number}", NOW)
         state = updated.state
     assert updated.notes == ({"code": "dropped", "what": "insights", "detail": "the 1 oldest, 10 are kept"},)
+
+
+def test_the_schema_that_models_are_asked_for_is_that_of_the_reply() -> None:
+    schema = Draft202012Validator(REPLY_SCHEMA)
+    call = {"name": "a", "args": {"b": 1}, "id": "c", "depends_on": ["d"]}
+    context = {"goal": "g", "strategy": "s", "facts": {"a": 1}, "insights": ["i"]}
+    reply = {"thinking": "t", "tool_calls": [call], "context_updates": context, "response": "r",
+             "switch_mode": "deep", "switch_why": "w"}  # fmt: skip
+    schema.validate(reply)
+    found = parse_reply(json.dumps(reply), 3)
+    assert isinstance(found, Reply)
+    assert found.notes == ()
+    wrong = [{**reply, name: 7} for name in reply] + [{"context_updates": {name: 7}} for name in context]
+    wrong += [{"tool_calls": [{**call, name: 7}]} for name in call] + [{"tool_calls": [{"name": "a"}]}]
+    wrong += [{"switch_mode": "adapt"}, {"context_updates": {"insights": [7]}}, [reply]]
+    assert [value for value in wrong if schema.is_valid(value)] == []
 
 
 def test_notes_are_few() -> None:
