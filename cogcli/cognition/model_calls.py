@@ -81,7 +81,7 @@ class ModelCalls:
         members = {"turn": turn, "call_id": call_id, "purpose": purpose, "request": _to_log(request)}
         event = self._emit("model.requested", members)
         logged = request_of_log(event.payload["request"])._replace(
-            call_id=call_id, timeout_ms=request.timeout_ms
+            call_id=call_id, timeout_ms=self._timeout_ms
         )
         task = yield Spawn(self._steps(turn, logged))
         try:
