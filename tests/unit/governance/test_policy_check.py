@@ -155,6 +155,14 @@ def test_gates_that_nobody_can_answer_or_asks_for() -> None:
     ]
 
 
+def test_a_gate_that_only_a_guardrail_asks_for_is_asked_for() -> None:
+    def change(layer: dict[str, Any]) -> None:
+        layer["gates"]["GATE_LEGAL"] = {"approver_roles": ["legal"]}
+        layer["guardrails"]["must_escalate"][0]["gate"] = "GATE_LEGAL"
+
+    assert _found(change) == []
+
+
 def test_roles_that_no_agent_has() -> None:
     def change(layer: dict[str, Any]) -> None:
         layer["permissions"] = [{"role": "clerk", "allow": ["orders.lookup"]}]
