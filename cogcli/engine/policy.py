@@ -92,7 +92,7 @@ def spend_call(record: StepRecord) -> None:
         draft = build.budget_exceeded(record.run_id, record.path, **reserved._asdict())
         record.run.emit(draft)
         text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
-        hint = budget_hint(reserved.key, pack="@" in policy.name)
+        hint = budget_hint(reserved.key, pack=policy.records_allow)
         raise BudgetExceededError("budget.exceeded", text, hint=hint)
     reserved.commit()
 
