@@ -95,14 +95,14 @@ BUGS = (
         "episode/seal.py",
         "    evidence = fold.evidence\n",
         "    journal.replace(STATE, to_bytes(document))\n    evidence = fold.evidence\n",
-        kills=(74, 75),
+        kills=(86, 87),
     ),
     Bug(
         "the manifest before the documents",
         "episode/seal.py",
         "    journal.replace(LEARN, learn_lines(fold))\n",
         "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learn_lines(fold))\n",
-        kills=(66, 67),
+        kills=(76, 77),
     ),
     Bug(
         "a file written in place",
@@ -110,7 +110,7 @@ BUGS = (
         "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
         "os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self.fd)); "
         "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
-        kills=(73,),
+        kills=(83,),
     ),
     Bug(
         "blob after the event that names it",
@@ -148,14 +148,14 @@ BUGS = (
         "runs/doubt_decisions.py",
         "        if intent is None or _harmless(intent, attempt.effect):\n",
         "        if True:\n",
-        kills=(26, 32),
+        kills=(37, 43),
     ),
     Bug(
         "what a person decided in doubt kept to itself",
         "runs/doubt_decisions.py",
         "        event = self._journal.append(draft, durable=True)\n",
         "        event = type(intent)(None, '', '', '', None, None, draft.phase, draft.event_type, draft.payload)\n",
-        kills=(19, 26),
+        kills=(31, 38),
         doubt=True,
     ),
     Bug(
@@ -163,7 +163,7 @@ BUGS = (
         "runs/effects.py",
         "    if closing is None or decision is not None:\n        return IN_DOUBT, None\n",
         '    if closing is None or decision is not None:\n        return "", None\n',
-        kills=(22, 26),
+        kills=(30, 34),
     ),
     Bug(
         "a run with an effect in doubt ended by a full disk",
@@ -193,7 +193,7 @@ BUGS = (
         "            step_id = StepPath(step_id).owner\n",
         "            pass\n",
         flow="gate",
-        kills=(30,),
+        kills=(45,),
     ),
     Bug(
         "a manifest without what could not be opened",
