@@ -22,10 +22,20 @@ LINE = {"subject": "o:1", "predicate": "p", "evidence_ref": "e", "observed_at": 
 WRITER = f"""
 import sys
 from pathlib import Path
+from cogcli.core.errors import EnvironmentRefusal
 from cogcli.stores.knowledge_store import KnowledgeStore
-store = KnowledgeStore(Path(sys.argv[1]))
+
+def again(action):
+    while True:  # on a busy machine others may write for longer than a writer waits: it is told so, and tries again
+        try:
+            return action()
+        except EnvironmentRefusal as refusal:
+            if refusal.code != "memory.busy":
+                raise
+
+store = again(lambda: KnowledgeStore(Path(sys.argv[1])))
 for number in range(int(sys.argv[2])):
-    store.append([{{**{LINE!r}, "value": [sys.argv[3], number]}}])
+    again(lambda: store.append([{{**{LINE!r}, "value": [sys.argv[3], number]}}]))
 """
 KILLED = f"""
 import os, signal, sys
