@@ -29,10 +29,11 @@ def model_access(
 
 def recorded_model(settings: Settings | None, started: Event) -> ModelAccess:
     """The model that a run was planned by, to go on with; without settings it is never asked."""
-    pinned, mode = started.payload["pins"]["model"], started.payload["agent"]["mode"]
+    pinned, agent = started.payload["pins"]["model"], started.payload["agent"]
     info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
     reopen = partial(_reopen, settings, info, secrets) if settings else None
-    return ModelAccess(info, reopen, mode=mode, secrets=secrets)
+    limits = {"mode": agent["mode"], "timeout_s": agent["timeout_s"]}
+    return ModelAccess(info, reopen, secrets=secrets, **limits)
 
 
 def _reopen(settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int) -> LanguageModel:

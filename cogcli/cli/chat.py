@@ -71,7 +71,7 @@ class Chat:
 
     def run(self) -> None:
         """Talk until `/quit` or the end of input."""
-        self._say(f"{self._title}   /help, /quit", "dim")
+        self._write_line(f"{self._title}   /help, /quit", "dim")
         while self._open:
             self._context.screen.release_stdout()
             try:
@@ -80,7 +80,7 @@ class Chat:
                 self._context.screen.notify("\n")
                 return
             except KeyboardInterrupt:
-                self._say("\n/quit or Ctrl-D leaves", "dim")
+                self._write_line("\n/quit or Ctrl-D leaves", "dim")
                 continue
             try:
                 self._take(line)
@@ -97,7 +97,7 @@ class Chat:
         elif word in WORDS:
             WORDS[word].run(self, rest.strip())
         else:
-            self._say(f"no {word}; there are {' '.join(WORDS)}")
+            self._write_line(f"no {word}; there are {' '.join(WORDS)}")
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -113,23 +113,25 @@ class Chat:
     def _guide(self, message: str) -> None:
         """Without a model: the skill that is meant, run on a yes with what is typed for it; else the nearest ones."""
         answer = find_skill(self._context.settings, message)
-        self._say(answer.text)
+        self._write_line(answer.text)
         if answer.hit is None:
             return
         given = []
         for name in answer.hit.missing:
             value = input(f"{name} (@FILE for a file's text): ").strip()
             if not value:
-                self._say("nothing was run", "dim")
+                self._write_line("nothing was run", "dim")
                 return
             given.append(f"{name}={value}")
-        self._say(" ".join(["cogcli run", answer.hit.skill_id, *(f"-p {quote(each)}" for each in given)]))
+        self._write_line(
+            " ".join(["cogcli run", answer.hit.skill_id, *(f"-p {quote(each)}" for each in given)])
+        )
         if input("run it? [y/N] ").strip().lower() in ("y", "yes"):
             run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
 
     def _resume(self, request: ResumeRequest) -> None:
         if self._last is None:
-            self._say("nothing was asked yet")
+            self._write_line("nothing was asked yet")
             return
         result, _ = resume_run(self._context, Path(self._last.directory), request)
         self._report(result)
@@ -143,13 +145,13 @@ class Chat:
         if result.status == "pending":
             self._show_request()
         elif result.status == "aborted":
-            self._say("stopped", "dim")
+            self._write_line("stopped", "dim")
         elif error := error_of(result, self._context.again, here=True):
             for styled in error_lines(error, base=self._context.base, width=self._context.screen.err.width):
                 self._context.screen.notify_line(styled)
         elif result.status == "partial":
             reason = object_of(self._document("decision")).get("status_reason")
-            self._say(f"not done: {reason}" if reason else "not done", "dim")
+            self._write_line(f"not done: {reason}" if reason else "not done", "dim")
         elif not response:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
 
@@ -157,7 +159,7 @@ class Chat:
 
     def show_help(self, _: str) -> None:
         for word, row in WORDS.items():
-            self._say(f"{word:<10} {row.help}")
+            self._write_line(f"{word:<10} {row.help}")
 
     def explain(self, _: str) -> None:
         """Why it ended so: the decision, each call and what the pack said of it."""
@@ -165,13 +167,13 @@ class Chat:
         if not decision:
             return
         reason = f": {decision['status_reason']}" if decision["status_reason"] else ""
-        self._say(f"{decision['intent'] or 'no intent'}: {decision['status']}{reason}")
+        self._write_line(f"{decision['intent'] or 'no intent'}: {decision['status']}{reason}")
         for each in decision["policy_decisions"]:
             why = each["rule"] or each["reason"] or ""
-            self._say(f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}")
+            self._write_line(f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}")
         for gate in decision["evidence_gates"]:
-            self._say(f"  {gate['name']}: {gate['status']}")
-        self._say(
+            self._write_line(f"  {gate['name']}: {gate['status']}")
+        self._write_line(
             f"cogcli context explain {short_episode(self._last.episode_id) if self._last else ''}", "dim"
         )
 
@@ -179,11 +181,11 @@ class Chat:
         """What the agent has in mind."""
         reasoning = object_of(object_of(self._document("state").get("x-agent")).get("reasoning"))
         if not reasoning:
-            self._say("no model reasons here")
+            self._write_line("no model reasons here")
         for name in ("goal", "strategy", "facts", "insights"):
             if reasoning.get(name):
                 value = reasoning[name]
-                self._say(f"{name}: {value if isinstance(value, str) else dumps(value)}")
+                self._write_line(f"{name}: {value if isinstance(value, str) else dumps(value)}")
 
     def show_trace(self, _: str) -> None:
         if self._last is not None:
@@ -192,12 +194,14 @@ class Chat:
     def show_budget(self, _: str) -> None:
         budget = object_of(self._document("decision").get("budget"))
         for key, used in object_of(budget.get("used")).items():
-            self._say(f"{key}: {used} of {object_of(budget.get('limits')).get(key, 'any')}")
+            self._write_line(f"{key}: {used} of {object_of(budget.get('limits')).get(key, 'any')}")
 
     def set_mode(self, word: str) -> None:
         if word in (*CALLS, "adapt"):
             self._mode = word
-        self._say(f"mode {self._mode}" if word == self._mode else f"fast, deep or adapt; now {self._mode}")
+        self._write_line(
+            f"mode {self._mode}" if word == self._mode else f"fast, deep or adapt; now {self._mode}"
+        )
 
     def approve(self, by: str) -> None:
         """Let what waits go on, after a look at it; nothing but a clear yes is one."""
@@ -205,7 +209,9 @@ class Chat:
         if request is None:
             return
         if request.get("approver_roles") and not by:
-            self._say(f"as whom? /approve NAME:ROLE, ROLE one of {', '.join(request['approver_roles'])}")
+            self._write_line(
+                f"as whom? /approve NAME:ROLE, ROLE one of {', '.join(request['approver_roles'])}"
+            )
             return
         if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
             self._resume(ResumeRequest(approve=(request["approval_id"],), by=by or self._context.user))
@@ -231,21 +237,21 @@ class Chat:
         """Show what the last run waits for; None where it waits for nothing."""
         requests = LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
         if not requests:
-            self._say("nothing waits for an approval")
+            self._write_line("nothing waits for an approval")
             return None
         asked = object_of(requests[0].payload)
         show_request(self._context, asked, whole=False)
-        self._say("/approve or /reject", "dim")
+        self._write_line("/approve or /reject", "dim")
         return asked
 
     def _document(self, name: str) -> dict[str, Any]:
         """A document of the last run; empty without one."""
         if self._last is None:
-            self._say("nothing was asked yet")
+            self._write_line("nothing was asked yet")
             return {}
         return object_of(orjson.loads((Path(self._last.directory) / f"{name}.json").read_bytes()))
 
-    def _say(self, text: str, style: str = "") -> None:
+    def _write_line(self, text: str, style: str = "") -> None:
         self._context.screen.notify_line([(visible_block(text), style)])
 
 

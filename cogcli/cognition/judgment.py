@@ -40,10 +40,11 @@ def judge(loop: Progress, view: JudgmentView, recompile: Callable[[float], Compi
             if outcome is not None:
                 loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
             return None
-    return _taken(loop, proposed)
+    return _keep_state(loop, proposed)
 
 
-def _taken(loop: Progress, proposed: Candidate | Judged) -> Candidate:
+def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
+    """The candidate; the state that it came of is the agent's from here on."""
     if isinstance(proposed, Candidate):
         return proposed
     if loop.reasoning is not None:

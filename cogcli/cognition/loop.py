@@ -134,5 +134,5 @@ def agent_run(
     if model is None:
         return AgentRun(given.request.message, given.to_payload(), given.pins, program, given.policy)
     pins = {**given.pins, "model": model.info.to_payload()}
-    payload = {**given.to_payload(), "mode": model.mode}
+    payload = {**given.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
     return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)

@@ -85,7 +85,8 @@ class ModelCalls:
         )
         task = yield Spawn(self._steps(turn, logged))
         try:
-            yield Next()
+            while (yield Next()) is not task:  # a step of an earlier plan may have ended unasked
+                pass
         except Interrupted:
             yield Cancel(task, force=True)
             raise

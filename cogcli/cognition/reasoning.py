@@ -36,7 +36,7 @@ class Reasoning:
 
     def __init__(self, state: AgentState, access: ModelAccess, root: RootRun) -> None:
         self.state = state
-        self._told: dict[str, Any] = dict(state.reasoning.facts)
+        self._known_facts: dict[str, Any] = dict(state.reasoning.facts)
         """The facts that are no news."""
         self.calls = ModelCalls(root, access.open, access.on_text, timeout_s=access.timeout_s)
 
@@ -62,8 +62,12 @@ class Reasoning:
     def new_facts(self) -> list[dict[str, Any]]:
         """What was reasoned since this was asked last, as memory events hold it."""
         facts = self.state.reasoning.facts
-        fresh = [{"key": key, "value": value} for key, value in facts.items() if self._told.get(key) != value]
-        self._told = dict(facts)
+        fresh = [
+            {"key": key, "value": value}
+            for key, value in facts.items()
+            if self._known_facts.get(key) != value
+        ]
+        self._known_facts = dict(facts)
         return fresh
 
     def _write(self, record: TurnRecord, notes: Iterable[dict[str, str]]) -> None:

@@ -103,10 +103,10 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any
         loop.turn,
         tuple(effects),
         tuple(loop.notices),
-        loop.root.engine.now,
-        loop.root.first.payload["seed"],
-        int(loop.given.limits["tokens.context"]),
-        loop.reasoning.state if loop.reasoning else None,
+        now=loop.root.engine.now,
+        seed=loop.root.first.payload["seed"],
+        room=int(loop.given.limits["tokens.context"]),
+        state=loop.reasoning.state if loop.reasoning else None,
     )
     candidate = None
     if loop.ending is None:

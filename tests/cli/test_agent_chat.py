@@ -103,6 +103,7 @@ def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None
     terminal.send("y")
     terminal.until("Refunded.")
     terminal.leave(PROMPT)
+    assert terminal.process.exitstatus == 0
 
 
 def test_a_conversation_needs_a_terminal(desk: Project) -> None:
