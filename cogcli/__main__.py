@@ -1,8 +1,9 @@
 """The entry point. `--version` is answered here, before anything else is imported
 (docs/reference/command-line.md#start-up).
 
-Until a run takes its signals over, Ctrl-C and SIGTERM end the process at once: nothing has begun that would have to be
-finished, and an exception out of the middle of an import can crash extension modules.
+Until a run takes its signals over, Ctrl-C, SIGTERM and SIGHUP end the process at once, without its temporary files:
+nothing has begun that would have to be finished, and an exception out of the middle of an import can crash extension
+modules.
 The garbage collector rests until a command is known (`cli/main.py`): what importing makes stays.
 """
 
@@ -14,6 +15,8 @@ import os
 import sys
 
 from cogcli import __version__
+
+_ENDING = ("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP")
 
 
 def start() -> int:
@@ -47,7 +50,7 @@ def _end(code: int) -> int:
 def main() -> int:
     """Run the command line of this process; the result is the exit code."""
     argv = sys.argv[1:]
-    for number in (_signal.SIGINT, _signal.SIGTERM):
+    for number in (getattr(_signal, name) for name in _ENDING if hasattr(_signal, name)):
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
             _signal.signal(number, _leave)
     if argv == ["--version"]:
@@ -69,7 +72,11 @@ def _leave_out_the_working_directory() -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    os._exit(128 + number)
+    scratch = sys.modules.get("cogcli.core.scratch")
+    if scratch is not None:
+        scratch.remove_scratch_folders()
+    hung_up = number in (_signal.SIGTERM, getattr(_signal, "SIGHUP", None))
+    os._exit(128 + (_signal.SIGTERM if hung_up else _signal.SIGINT))  # Ctrl-Break is Ctrl-C
 
 
 def _print_version(version: str) -> int:

@@ -7,14 +7,16 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-GENERATORS = ("generate_schemas.py", "generate_cli_docs.py", "generate_failures.py")
+GENERATORS = ("generate_keys.py", "generate_schemas.py", "generate_cli_docs.py", "generate_failures.py")
+WITH_REGISTRY = ("generate_gallery.py",)
+"""Written with the others; whether it is stale is told by `tests/registry/test_gallery.py`."""
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     codes = [
         subprocess.run([sys.executable, HERE / name, *arguments], check=False).returncode
-        for name in GENERATORS
+        for name in (*GENERATORS, *(() if "--check" in arguments else WITH_REGISTRY))
     ]
     return max(codes)
 

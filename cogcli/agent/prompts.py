@@ -22,6 +22,8 @@ HEADERS: Final = (
 )  # fmt: skip
 """The sections of data, in their order; each stands in every prompt."""
 REPAIR: Final = "REPAIR:"
+LOOP: Final = "loop_detected"
+"""The notice that stands first, and stays in the smallest prompt: without it a model would repeat itself."""
 _IN_FULL: Final = 3
 _BY_STATUS: Final = 2
 _DATA_ONLY: Final = (
@@ -169,20 +171,25 @@ def _data(
     task, profile = compiled["compiled_prompt"]["task"], state.user_profile
     request = [DataLine("request", "user", "untrusted", task["message"])]
     request += [DataLine("params", "user", "untrusted", json_text(task["params"]))] if task["params"] else []
+    for each in task.get("attachments", ()):
+        request.append(DataLine("attachment", "user", "untrusted", json_text(each)))
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
     evidence = blocks.get("evidence", [])
     memory = [*blocks.get("memory", ()), *blocks.get("session", ())]
     results = _results(state.execution.completed_calls)
+    told = sorted(notices, key=lambda notice: notice.get("type") != LOOP)
+    loops = sum(notice.get("type") == LOOP for notice in told)
     found: tuple[tuple[Sequence[DataLine], bool], ...] = (
         ([*request, *digest_lines(user.text, "profile")], user.truncated),
         (digest_lines(reasoning.text, "reasoning"), reasoning.truncated),
         (list(map(_block_line, evidence)), any(block["truncated"] for block in evidence)),
         (list(map(_block_line, memory)), any(block["truncated"] for block in memory)),
         (results, any(each.get("truncated") for each in state.execution.completed_calls[-_IN_FULL:])),
-        (_notices(notices, state.execution.draft_response), False),
+        (_notices(told, state.execution.draft_response), False),
     )
-    return [DataSection(name, *section) for name, section in zip(HEADERS, found, strict=True)]
+    *others, last = [DataSection(name, *section) for name, section in zip(HEADERS, found, strict=True)]
+    return [*others, last._replace(kept=loops)]
 
 
 def _block_line(block: Mapping[str, Any]) -> DataLine:

@@ -49,6 +49,8 @@ class DataSection(NamedTuple):
     lines: Sequence[DataLine] = ()
     truncated: bool = False
     """Whether something was missing before."""
+    kept: int = 0
+    """How many of the first lines stay whatever room there is."""
 
 
 class FittedSection(NamedTuple):
@@ -59,14 +61,14 @@ class FittedSection(NamedTuple):
 
 
 def fit_sections(sections: Iterable[DataSection], room: int, tokenizer: Tokenizer) -> list[FittedSection]:
-    """The sections within so many tokens: the last ones shrink first. A header always stays."""
+    """The sections within so many tokens: the last ones shrink first. A header stays, and the lines that are kept."""
     fitted = [
         _rendered(section, [line.render() for line in section.lines], tokenizer) for section in sections
     ]
     given = list(sections)
     over = sum(each.size.tokens for each in fitted) - room
     for place in reversed(range(len(fitted))):
-        if over > 0 and given[place].lines:
+        if over > 0 and len(given[place].lines) > given[place].kept:
             before = fitted[place].size.tokens
             fitted[place] = _shrink(given[place], before - over, tokenizer)
             over -= before - fitted[place].size.tokens
@@ -77,7 +79,7 @@ def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSect
     """The first lines of the section, the next one cut at a word, and how much is missing."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
     left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
-    whole = bisect_right(list(accumulate(sizes)), left)
+    whole = max(section.kept, bisect_right(list(accumulate(sizes)), left))
     rest = left - sum(sizes[:whole]) - 1
     cut = (_cut_line(line, rest, tokenizer) for line in section.lines[whole : whole + 1])
     kept = [*(line.render() for line in section.lines[:whole]), *filter(None, cut)]

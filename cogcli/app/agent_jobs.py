@@ -19,7 +19,7 @@ from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import CogcliError
-from cogcli.models.port import LanguageModel, ModelError, ModelRequest
+from cogcli.models.port import LanguageModel, ModelError, ModelRequest, TokenUsage
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores.agent_store import AgentStore
 from cogcli.stores.interactions import Interaction
@@ -150,7 +150,7 @@ class _Worker:
         try:
             learned, transcript = self._learn(job, profile, of)
         except _NotLearned as error:
-            if self.is_late:
+            if self.is_late and "reply" not in error.transcript:
                 return WorkedJob(job, "given_back")
             return WorkedJob(job, self._store.fail(job, str(error), error.transcript), str(error))
         confidence = _BY_MODEL if self._model else _BY_CODE
@@ -169,7 +169,8 @@ class _Worker:
                 from_n = max(1, job.to_n - _RECENT + 1)
                 of = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
             learned = fold_interactions(profile, map(_seen, of))
-            return learned, {"model": "template", "notes": list(learned.notes)}
+            asked_before = {name: job.transcript[name] for name in ("usage",) if name in job.transcript}
+            return learned, {"model": "template", "notes": list(learned.notes), **asked_before}
         seen = [_seen(each) for each in of]
         asked = (
             build_extract_prompt(seen[0]) if job.kind == "extract" else build_synthesis_prompt(profile, seen)
@@ -186,7 +187,12 @@ class _Worker:
         request = ModelRequest(
             messages, max_tokens=ANSWER_TOKENS, timeout_ms=max(1, round(left * 1000)), call_id=job.job_id
         )
-        transcript = {"model": model.describe().to_payload(), "request": request.to_payload()}
+        used = job.transcript.get("usage") or TokenUsage(0, 0)._asdict()
+        transcript = {
+            "model": model.describe().to_payload(),
+            "request": request.to_payload(),
+            "usage": used,
+        }
         cancel = Cancellation()
         timer = Timer(left, cancel.set)
         timer.daemon = True
@@ -200,6 +206,7 @@ class _Worker:
         finally:
             timer.cancel()
         transcript["reply"] = reply.to_payload()
+        transcript["usage"] = _sum_of(used, reply.usage)
         learned = parse_learned(reply.text, job.kind, profile)
         if isinstance(learned, ReplyProblem):
             raise _NotLearned(f"{learned.code}: {learned.message}", transcript)
@@ -209,6 +216,15 @@ class _Worker:
 def _seen(made: Interaction) -> dict[str, Any]:
     """An interaction as learning sees it."""
     return {**made.to_payload(), "code": made.failure_code}
+
+
+def _sum_of(used: dict[str, Any], usage: TokenUsage) -> dict[str, Any]:
+    """The tokens of all attempts of a job, once one more was answered."""
+    return TokenUsage(
+        used["tokens_in"] + usage.tokens_in,
+        used["tokens_out"] + usage.tokens_out,
+        used["estimated"] or usage.estimated,
+    )._asdict()
 
 
 def _later(now: str, seconds: int) -> str:

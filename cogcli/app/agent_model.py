@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from cogcli.app.language_model import chosen_model, open_chosen
 from cogcli.app.settings import Settings
-from cogcli.cognition.model_calls import OnText
+from cogcli.cognition.model_calls import OnResponse
 from cogcli.cognition.reasoning import ModelAccess
 from cogcli.core.errors import InternalError
 from cogcli.events.envelope import Event
@@ -16,7 +16,7 @@ from cogcli.runs.prepare import LearnedSecrets
 
 
 def model_access(
-    settings: Settings, named: str, mode: str, on_text: OnText | None = None
+    settings: Settings, named: str, mode: str, on_response: OnResponse | None = None
 ) -> ModelAccess | None:
     """The model that a run is planned by; None where templates plan. Raises as `language_model.model_of`."""
     chosen, secrets = chosen_model(settings, named), LearnedSecrets()
@@ -24,20 +24,23 @@ def model_access(
     if model is None:
         return None
     info, timeout = model.describe(), chosen.settings.timeout_s
-    return ModelAccess(info, lambda known: model, on_text, mode, timeout, secrets)
+    return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets)
 
 
-def recorded_model(settings: Settings | None, started: Event) -> ModelAccess:
-    """The model that a run was planned by, to go on with; without settings it is never asked."""
+def recorded_model(
+    settings: Settings | None, started: Event, on_response: OnResponse | None = None
+) -> ModelAccess:
+    """The model that a run was planned by, to go on with, opened once; without settings it is never asked."""
     pinned, agent = started.payload["pins"]["model"], started.payload["agent"]
     info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
-    reopen = partial(_reopen, settings, info, secrets) if settings else None
+    reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None
     limits = {"mode": agent["mode"], "timeout_s": agent["timeout_s"]}
-    return ModelAccess(info, reopen, secrets=secrets, **limits)
+    return ModelAccess(info, reopen, on_response, secrets=secrets, **limits)
 
 
 def _reopen(settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int) -> LanguageModel:
     chosen = chosen_model(settings, f"{info.adapter}:{info.name}")
+    chosen = chosen._replace(origin="the run")  # its log names the model, and no flag of this command
     model = open_chosen(settings, chosen, learn=secrets.add, sent=known)
     if model is None:
         raise InternalError("internal", "a run that a model planned has none")

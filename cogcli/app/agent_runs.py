@@ -9,10 +9,12 @@ from typing import Any
 from cogcli.agent.state import ReasoningContext
 from cogcli.app.agent_memory import consolidate
 from cogcli.app.agent_model import recorded_model
+from cogcli.app.agent_sessions import hold_session
 from cogcli.app.memory import open_memory
 from cogcli.app.settings import Settings
 from cogcli.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
 from cogcli.cognition.loop import Stores, agent_run
+from cogcli.cognition.model_calls import OnResponse, is_outcome
 from cogcli.cognition.progress import EndedRun
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.events.envelope import Event
@@ -23,14 +25,23 @@ from cogcli.stores.interactions import Interaction
 from cogcli.stores.sessions import SessionSnapshot
 
 
-def agent_of(settings: Settings | None, started: Event, catalog: Catalog) -> AgentRun:
-    """An agent's run by its log; without settings nothing is stored."""
+def agent_of(
+    settings: Settings | None, started: Event, catalog: Catalog, on_response: OnResponse | None = None
+) -> AgentRun:
+    """An agent's run by its log; without settings nothing is stored. `on_response` is given responses as they grow."""
     invocation = recorded_invocation(started, catalog)
     stores = stores_of(settings, invocation) if settings else None
     model = None
     if started.payload["pins"]["model"]["adapter"] != NO_MODEL:
-        model = recorded_model(settings, started)
-    return agent_run(invocation, stores=stores, model=model)
+        model = recorded_model(settings, started, on_response)
+    agent = agent_run(invocation, stores=stores, model=model)
+    if model is not None and model.open is not None:
+        open_model = model.open
+        agent = agent._replace(open_model=lambda events: open_model(sum(map(is_outcome, events))))
+    if settings is None or invocation.fetched.session is None:
+        return agent
+    ids = invocation.pack.tenant, invocation.request.user.user_id, invocation.request.session_id
+    return agent._replace(hold=partial(hold_session, settings, *ids))
 
 
 def stores_of(settings: Settings, invocation: Invocation) -> Stores:

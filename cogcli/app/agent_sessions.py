@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from cogcli.app.agent_memory import open_agent_store, require_id
@@ -20,16 +20,23 @@ def open_session(settings: Settings, tenant: str, user: str, session_id: str) ->
     """A conversation as it is stored, for one run that goes on with it: nobody else is inside meanwhile. What the run
     adds is stored by `consolidate`. Raises UsageError for an id that is none; EnvironmentRefusal `session.busy` where
     another run is alive for ten seconds; as `Database`."""
-    require_id(user, "the user")
-    require_id(session_id, "the session")
-    with session_lock(store_directory(settings) / FILE, tenant, user, session_id):
+    with hold_session(settings, tenant, user, session_id):
         with open_agent_store(settings) as store:
             snapshot = store.session(tenant, user, session_id)
         yield snapshot
 
 
-def list_sessions(settings: Settings, tenant: str, user: str | None = None) -> list[dict[str, Any]]:
-    """The conversations of a tenant, of one user or of all, the last used first. Raises as `Database`."""
+def hold_session(settings: Settings, tenant: str, user: str, session_id: str) -> AbstractContextManager[None]:
+    """While inside, no other run of a conversation is alive. Raises as `open_session`."""
+    require_id(user, "the user")
+    require_id(session_id, "the session")
+    return session_lock(store_directory(settings) / FILE, tenant, user, session_id)
+
+
+def list_sessions(
+    settings: Settings, tenant: str | None = None, user: str | None = None
+) -> list[dict[str, Any]]:
+    """The conversations of one tenant and user, or of all, the last used first. Raises as `Database`."""
     if not has_store(settings, FILE):
         return []
     with open_agent_store(settings) as store:
@@ -59,6 +66,5 @@ def forget_session(settings: Settings, tenant: str, user: str, session_id: str) 
     require_id(session_id, "the session")
     if not has_store(settings, FILE):
         raise unknown_session(tenant, user, session_id)
-    path = store_directory(settings) / FILE
-    with session_lock(path, tenant, user, session_id), open_agent_store(settings) as store:
+    with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
         return store.forget_session(tenant, user, session_id)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from cogcli.app.registry import Usable, open_registry, selection_options
+from cogcli.app.needs import MissingNeeds
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.context.blocks import tool_text
 from cogcli.context.tokenizer import ESTIMATE
@@ -35,15 +36,15 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
     """By `skill:ID` the contract of each skill of a whole catalog that can run here and reaches nothing above
     `read_only`. What is wrong with others does not keep the agent from working."""
     broken = frozenset(each.file for each in check(catalog, options=options) if each.severity == "E")
-    usable = Usable(catalog, options, broken)
+    needs = MissingNeeds(catalog, options, broken)
     callable_here = {
         name: each
         for name, each in catalog.by_name.items()
-        if usable.capability(each.id) and broken.isdisjoint(_files_of(catalog, each, options))
+        if not needs.capability(each.id) and broken.isdisjoint(_files_of(catalog, each, options))
     }
     found = {}
     for id, skill in catalog.skills.items():
-        contract = contract_of(skill, catalog.skills, callable_here) if usable.skill(id) else None
+        contract = contract_of(skill, catalog.skills, callable_here) if not needs.skill(id) else None
         if contract is not None and mode_under({}, contract) == "read_only":
             found[contract.id] = contract
     return found

@@ -17,7 +17,7 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.cognition.invocation import Invocation, invocation_of
 from cogcli.cognition.loop import agent_run
-from cogcli.cognition.model_calls import OnText
+from cogcli.cognition.model_calls import OnResponse
 from cogcli.cognition.model_planner import ModelPlanner
 from cogcli.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.cognition.reasoning import begin_state
@@ -45,8 +45,8 @@ class GivenInvocation(NamedTuple):
     model: str = ""
     """`ADAPTER[:NAME]`; empty for the one of the settings."""
     mode: str = "adapt"
-    on_text: OnText | None = None
-    """Is given the text of a model's answer as it grows."""
+    on_response: OnResponse | None = None
+    """Is given the response as it grows."""
 
 
 def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
@@ -69,7 +69,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
         given.given.request.user.user_id,
         invocation.request.session_id,
     )
-    model = model_access(settings, given.model, given.mode, given.on_text)
+    model = model_access(settings, given.model, given.mode, given.on_response)
     fetched = invocation.fetched
     if session and given.memory:
         snapshot = opened.enter_context(open_session(settings, tenant, user, session))
@@ -100,7 +100,7 @@ def _reach(
     warns. Raises ProblemsFound before a store is opened."""
     request = given.request
     asked = request.policy or PolicyRequest()
-    selection = SelectionOptions(request.binds, request.conformance, settings.environ)
+    selection = request.selection(settings.environ)
     registry, message = open_registry(settings), given.given.request.message
     if asked.pack:
         catalog = reach_pack(registry, asked.pack)

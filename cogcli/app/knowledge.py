@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.user_dirs import state_home
+from cogcli.app.settings.user_dirs import store_home
 from cogcli.context.inputs import Edge
 from cogcli.core.errors import UsageError
-from cogcli.stores.knowledge_lines import checked_lines
+from cogcli.stores.knowledge_lines import checked_lines, line_refusal
 from cogcli.stores.knowledge_store import FILE, KnowledgeStore, Snapshot
 
 MOST_EDGES = 200
@@ -22,7 +22,7 @@ MOST_EDGES = 200
 
 def store_directory(settings: Settings) -> Path:
     """Where the stores of the project are, or those of the user without one."""
-    return Path(settings.project, ".cogcli") if settings.project else Path(state_home(settings.environ))
+    return Path(store_home(settings.project, settings.environ))
 
 
 def has_store(settings: Settings, file: str) -> bool:
@@ -43,13 +43,17 @@ def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
 def import_lines(settings: Settings, data: bytes, file: str, *, tenant: str) -> tuple[int, Snapshot]:
     """Append all lines of a JSONL text, or none; how many there were, and the state after them. Lines without a tenant
     get this one. Raises UsageError `input.json`."""
-    lines = [{"tenant_id": tenant, **line} for line in checked_lines(data, file)]
+    numbers, lines = [], []
+    for number, line in checked_lines(data, file):
+        numbers.append(number)
+        lines.append({"tenant_id": tenant, **line})
     if not lines:
         raise UsageError(
             "input.empty", f"`{file}` has no line", hint="a line is a JSON object, one edge each"
         )
     with open_knowledge(settings) as store:
-        return len(lines), store.append(lines)
+        snapshot = store.append(lines, lambda place, text: line_refusal(file, numbers[place], text))
+    return len(lines), snapshot
 
 
 def edges_around(

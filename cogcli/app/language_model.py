@@ -11,7 +11,7 @@ from cogcli.app.settings.config import KEYS
 from cogcli.context.tokenizer import estimate
 from cogcli.core import system_text
 from cogcli.core.errors import USAGE, CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.problems import ProblemsFound, suggestion
+from cogcli.core.problems import ProblemsFound, did_you_mean, meant_hint
 from cogcli.models import MODELS
 from cogcli.models.port import LanguageModel, ModelInfo
 from cogcli.models.settings import TEMPLATE, ModelContext, ModelSettings, parse_model
@@ -68,7 +68,10 @@ def _named(settings: Settings, configured: ModelSettings, text: str, origin: str
     """The model that a text names; the rest is what is configured for its adapter."""
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:
-        hint = suggestion(adapter, (*MODELS, TEMPLATE)) or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
+        near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
+        meant = [each if each == TEMPLATE else f"{each}:{name}" for each in near if name or each == TEMPLATE]
+        write = f"write {near[0]}:NAME" if near else ""
+        hint = meant_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
         message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"
         raise UsageError("usage.value", message, hint=hint)
     if configured.adapter != adapter:

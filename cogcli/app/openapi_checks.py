@@ -6,19 +6,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from cogcli.app import scenario_run
+from cogcli.app.registry import open_registry
 from cogcli.app.scenario_run import Stage
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
+from cogcli.core.scratch import scratch_folder
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import (
     Answering,
@@ -28,6 +29,7 @@ from cogcli.protocols.exchange import (
     exchange_from_mock,
     exchange_from_record,
 )
+from cogcli.protocols.http.curl import curl_line
 from cogcli.protocols.live_document import document_server, judge_of
 from cogcli.protocols.secrets import Secrets
 from cogcli.runs.results import RunResult
@@ -36,7 +38,7 @@ from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
-from cogcli.specs.layers import Layer, builtin_root
+from cogcli.specs.layers import BUILT_IN, Layer, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
@@ -49,7 +51,6 @@ from cogcli.verification.check_result import (
     join_differences,
     verify_all,
 )
-from cogcli.verification.curl import curl_line
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.output_diff import differences
@@ -122,6 +123,16 @@ def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[s
     return found
 
 
+def bindings_without_scenario(
+    settings: Settings, scenarios: Sequence[Scenario], protocol: str
+) -> tuple[str, ...]:
+    """The ids of the bindings of a protocol that no scenario calls, sorted; of shipped ones nobody is asked for any."""
+    named = {scenario.binding_id for scenario in scenarios}
+    found = open_registry(settings).everything().bindings.values()
+    own = (one for one in found if one.protocol == protocol and one.layer != BUILT_IN)
+    return tuple(sorted(one.id for one in own if one.id not in named))
+
+
 def list_names(source: ScenarioSource) -> list[str]:
     """The names of the scenarios in a directory, as `--scenario` takes them."""
     return [os.path.basename(path).removesuffix(".json") for path in files_in(source.directory)]
@@ -138,11 +149,9 @@ def verify_bindings(
     listener: Callable[[CheckResult], None] | None = None,
 ) -> CheckResults:
     """Verify each scenario, `jobs` at a time; `listener` gets each result, in the order of the scenarios."""
-    verifier = _Verifier(settings, source, scenarios, protocol, live=live)
-    try:
+    with scratch_folder("verify", keep=True) as runs_dir:
+        verifier = _Verifier(settings, source, scenarios, protocol, live=live, runs_dir=runs_dir)
         return verify_all(scenarios, verifier.check, jobs, listener)
-    finally:
-        verifier.close()
 
 
 class _NotRunnable(Exception):
@@ -166,20 +175,14 @@ class _Verifier:
         protocol: str,
         *,
         live: bool,
+        runs_dir: str,
     ) -> None:
         self._settings = settings
         self._protocol = protocol
         self._live = live
         self._catalog = _catalog(settings, source, scenarios)
         self._problems = check(self._catalog, options=SelectionOptions({}, None, settings.environ))
-        self._runs_dir = tempfile.mkdtemp(prefix="cogcli-verify-")
-
-    def close(self) -> None:
-        """Remove the directory of episodes, unless it holds one of a failed scenario."""
-        try:
-            os.rmdir(self._runs_dir)
-        except OSError:
-            return
+        self._runs_dir = runs_dir
 
     def check(self, scenario: Scenario) -> CheckResult:
         """The result of one scenario. What the scenario, the binding or the service does wrong is never raised."""

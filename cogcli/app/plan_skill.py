@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.core.expressions import Expression
 from cogcli.core.problems import Problem
 from cogcli.core.redact import Redactor
-from cogcli.core.refs import READABLE, parse
+from cogcli.core.refs import READABLE
 from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.prepare import RunRequest
@@ -25,7 +26,7 @@ from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions, named_binding
 from cogcli.specs.service import Service
 from cogcli.specs.skill import Skill
-from cogcli.specs.template import texts
+from cogcli.specs.step_values import references_in
 
 
 def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]) -> list[Problem]:
@@ -35,7 +36,7 @@ def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, A
     """
     request = given.request
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
-    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    options = request.selection(settings.environ)
     try:
         warnings = prepare_given(catalog, given, settings.environ).warnings
     except CogcliError as error:
@@ -59,7 +60,10 @@ def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit
         "skill": request.skill_id,
         **own,
         "skills": survey.nested,
-        "needs": _needs(survey.calls, request),
+        "needs": {
+            **_needs(survey.calls, request),
+            "missing": [need.to_payload() for need in MissingNeeds(catalog, options).skill(request.skill_id)],
+        },
         "exit_code": exit_code,
     }
 
@@ -111,9 +115,8 @@ class _Survey:
 def reads_of(step: PlannedStep) -> dict[str, None]:
     """The references in the input of a step, then those in its expressions, without its loop variables."""
     found: dict[str, None] = {}
-    for _, text in texts(step.step.input):
-        reference = parse(text)
-        if reference:
+    for reference in references_in(step.step.input, step.step.loop_names):
+        if reference.namespace in READABLE:
             found[reference.text] = None
     for expression in step.expressions.values():
         for reference in expression.references if isinstance(expression, Expression) else ():

@@ -1,4 +1,4 @@
-"""The registry of a command, and what is derived from its whole catalog."""
+"""The registry of a command, and what is shown of its specs."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from contextlib import contextmanager
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError, EnvironmentRefusal
-from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import FileRefused, hint_for_write, read_regular
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.catalog import Catalog
-from cogcli.specs.checks import check
 from cogcli.specs.fields import Fields
 from cogcli.specs.registry import Registry
-from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.skill import NESTED, Skill, list_targets
+from cogcli.specs.selection import SelectionOptions
 
 
 def open_registry(settings: Settings) -> Registry:
     """The registry of all layers, with the user's cache of compiled specs."""
     return Registry(
-        settings.layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base
-    )
+        settings.layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
+        environ=settings.environ,
+    )  # fmt: skip
 
 
 def selection_options(settings: Settings) -> SelectionOptions:
     """How bindings are selected where nothing is run: without flags, with this environment."""
-    return SelectionOptions({}, settings.value("conformance"), settings.environ)
+    return SelectionOptions(
+        {}, settings.value("conformance"), settings.environ, tuple(settings.value("prefer"))
+    )
 
 
 class Layers:
@@ -53,7 +53,7 @@ def writing(shown: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise EnvironmentRefusal(
-            "env.disk", f"{shown} cannot be written: {error.strerror}", hint="make the directory writable"
+            "env.disk", f"{shown} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
 
 
@@ -82,44 +82,3 @@ def fields_of(fields: Fields) -> dict[str, Any]:
         }
         for name, field in fields.items()
     }
-
-
-class Usable:
-    """Which capabilities have a binding that can be called here, and which skills can run.
-
-    `broken_files`: the files with errors; without them the catalog is checked at the first skill.
-    """
-
-    def __init__(
-        self, catalog: Catalog, options: SelectionOptions, broken_files: frozenset[str] | None = None
-    ) -> None:
-        self._catalog = catalog
-        self._options = options
-        self._broken = broken_files
-        self._skills: dict[str, bool] = {}
-
-    def capability(self, id: str) -> bool:
-        """Whether a capability is known, and some binding of it can be called."""
-        try:
-            return self._catalog.capability(id) is not None and bool(
-                select(self._catalog, id, self._options).usable
-            )
-        except CogcliError:
-            return False
-
-    def skill(self, id: str) -> bool:
-        """Whether a skill with its closure can run; a skill in a cycle cannot."""
-        if id not in self._skills:
-            self._skills[id] = False
-            skill = self._catalog.skills.get(id)
-            self._skills[id] = skill is not None and self._can_run(skill)
-        return self._skills[id]
-
-    def _can_run(self, skill: Skill) -> bool:
-        if self._broken is None:
-            found = check(self._catalog, options=self._options)
-            self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
-        return skill.file not in self._broken and all(
-            self.skill(target.removeprefix(NESTED)) if target.startswith(NESTED) else self.capability(target)
-            for target in list_targets(skill)
-        )

@@ -10,23 +10,26 @@ permissions than the user grants now is neither resumed nor rerun.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from cogcli.app.ask_again import invoke_command, is_agents, no_rerun
+from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry
-from cogcli.app.run_skill import environment_of
+from cogcli.app.run_skill import agent_of, environment_of
 from cogcli.app.settings import Settings
-from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
+from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
-from cogcli.runs.prepare import PreparedRun, prepare
-from cogcli.runs.rerun import Reuse, read_source_request, reuse_of
+from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
 from cogcli.runs.results import Control, RunResult
 from cogcli.specs.capability import TRUST_RANKS
 
@@ -38,14 +41,15 @@ def resume(
     *,
     listener: Callable[[Event], None],
     control: Control,
+    on_response: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Resume a run whose recorded permissions are the user's own. Raises what `runs.resume` does, and
-    EnvironmentRefusal `resume.untrusted`."""
+    """Resume a run whose recorded permissions are the user's own; `on_response` is given the responses of an agent as
+    they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
     consent = partial(_require_own_consent, settings, directory)
+    own_agent = partial(agent_of, settings, on_response=on_response)
+    environment = environment_of(settings)._replace(agent_of=own_agent)
     try:
-        return runs.resume(
-            environment_of(settings), directory, request, consent, listener=listener, control=control
-        )
+        return runs.resume(environment, directory, request, consent, listener=listener, control=control)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "resume") from error
     except UsageError as error:
@@ -62,24 +66,56 @@ def _name_what_repeats(error: UsageError, directory: Path) -> None:
         error.hint, error.next = "ask the agent again", (invoke_command(started),)
 
 
+class RerunRequest(NamedTuple):
+    """What a rerun changes of the earlier run."""
+
+    from_step: str | None
+    failed_items: bool
+    """Only the items of loops that are not done, instead."""
+    overrides: dict[str, Any]
+    """Fields of the RunRequest."""
+    inputs: Mapping[str, Any]
+    """By name; a GivenText where it has no type yet."""
+    problems: Sequence[CogcliError] = ()
+    """Those of reading these."""
+
+
 def prepare_rerun(
-    settings: Settings, directory: Path, from_step: str | None, overrides: dict[str, Any], warn: Warn
+    settings: Settings, directory: Path, asked: RerunRequest, warn: Warn
 ) -> tuple[PreparedRun, Reuse]:
-    """The prepared run of a rerun, and what it reuses. Raises what `prepare` does, and EnvironmentRefusal
+    """The prepared run of a rerun, and what it reuses. Raises what `prepare_given` does, and EnvironmentRefusal
     `resume.untrusted` for a higher trust level than is set now: a rerun takes over no other permission; UsageError for
     the run of an agent."""
-    request, log = read_source_request(directory, overrides, warn)
+    request, log = read_source_request(directory, asked.overrides, warn)
     if log.started and is_agents(log.started.payload):
         raise no_rerun(directory.name, log.started.payload)
-    if log.started and "trust_level" not in overrides:
+    if log.started and "trust_level" not in asked.overrides:
         higher = _higher_level(settings, log.started.payload["options"])
         _require_own(settings, directory, higher, "rerun")
     try:
         catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
-    prepared = prepare(catalog, request, settings.environ)
-    return prepared, reuse_of(log, prepared, from_step)
+    given = request._replace(inputs={**request.inputs, **asked.inputs})
+    prepared = prepare_given(catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ)
+    plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
+    if asked.failed_items:
+        return prepared, reuse_of(log, plan, failed_loops(log, plan), items=True)
+    roots = {**_readers(plan, request, prepared, asked.inputs), **first_to_run(plan, asked.from_step)}
+    return prepared, reuse_of(log, plan, roots)
+
+
+def _readers(
+    plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given: Iterable[str]
+) -> dict[str, str]:
+    """The steps that read an input which has another value now, each with the reason to run it again."""
+    changed = {f"inputs.{name}" for name in given if earlier.inputs.get(name) != prepared.inputs.get(name)}
+    found = {}
+    for planned in plan.steps:
+        read = next((each for each in reads_of(planned) if ".".join(each.split(".")[:2]) in changed), None)
+        if read is not None:
+            found[planned.step.id] = f"{read} is another"
+    return found
 
 
 def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> SkillNotFoundError:

@@ -2,27 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.app.settings.user_dirs import state_home
+from cogcli.app.settings.user_dirs import state_home, store_home
+from cogcli.core.errors import SkillNotFoundError, UsageError
+from cogcli.core.problems import did_you_mean
 from cogcli.events.envelope import Event
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.launch import Watch, launch_given
+from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.results import RunResult
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.sample_inputs import sample_words
 
 
 def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     """Run what a command line asks for to its end, within `watch`. Raises SkillNotFoundError, and as
     `launch_given`."""
     environment = environment_of(settings)
-    request = given.request
-    catalog = environment.open_registry().reach(request.skill_id, pack=request.pack_ref)
+    request, registry = given.request, environment.open_registry()
+    try:
+        catalog = registry.reach(request.skill_id, pack=request.pack_ref)
+    except SkillNotFoundError as error:
+        for meant in did_you_mean(request.skill_id, registry.ids("skill"), limit=1):
+            skill = registry.reach(meant).skills.get(meant)
+            error.samples = sample_words(skill) if skill else {}
+        raise
     return launch_given(environment, catalog, given, watch)
+
+
+def options_of(settings: Settings) -> dict[str, Any]:
+    """The fields of a RunRequest that settings decide. Raises UsageError, EnvironmentRefusal `config.key`."""
+    timeout, step_timeout = settings.value("timeout"), settings.value("step_timeout")
+    return {
+        "trust_level": settings.value("trust_level"),
+        "fail_fast": not settings.value("keep_going"),
+        "max_workers": settings.value("max_workers"),
+        "timeout": None if timeout is None else float(timeout),
+        "step_timeout": None if step_timeout is None else float(step_timeout),
+        "conformance": settings.value("conformance"),
+        "prefer": tuple(settings.value("prefer")),
+        "durability": settings.value("durability"),
+    }
+
+
+def policy_request(settings: Settings, given: PolicyRequest) -> PolicyRequest | None:
+    """What is said of the policy of a run, its pack found; None where nothing is. Raises UsageError `usage.flag`, and
+    as `resolve_pack`."""
+    if bool(given.pack) != bool(given.intent):
+        lacking = "--intent" if given.pack else "--pack"
+        hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
+        raise UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
+    if given.user and not given.pack:
+        hint = "add --pack and --intent"
+        raise UsageError("usage.flag", "`--user` is for the rules of a pack", hint=hint)
+    if given.pack:
+        from cogcli.app.packs import resolve_pack  # most runs have no pack
+
+        given = given._replace(pack=resolve_pack(settings, given.pack))
+    return given if any(given) else None
 
 
 def environment_of(settings: Settings) -> RunEnvironment:
@@ -33,6 +78,12 @@ def environment_of(settings: Settings) -> RunEnvironment:
 
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
         reads = reads_of(settings.project, settings.named)
+    roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
+    if roots:
+        from cogcli.core.file_roots import roots_of
+        from cogcli.protocols.pythoncall.readable_files import Reads
+
+        reads = (reads or Reads(""))._replace(roots=roots_of(roots))
     return RunEnvironment(
         runs_dir=settings.runs_dir,
         state_dir=state_home(settings.environ),
@@ -41,14 +92,32 @@ def environment_of(settings: Settings) -> RunEnvironment:
         ids=settings.ids,
         open_registry=partial(open_registry, settings),
         signer=partial(signer_of, settings),
+        store_dir=store_home(settings.project, settings.environ),
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,
+        write_roots=tuple(map(tuple, write_roots)),
         agent_of=partial(agent_of, settings),
+        export=_pusher(settings),
     )
 
 
-def agent_of(settings: Settings | None, started: Event, catalog: Catalog) -> AgentRun:
-    """An agent's run by its log; without settings by that alone: nothing is stored."""
+def _pusher(settings: Settings) -> Callable[[Path], str] | None:
+    """What sends finished runs to a collector; None without one."""
+    if not settings.value("export.otlp"):
+        return None
+    from cogcli.app.trace_push import pusher_of  # most runs have no collector
+
+    return pusher_of(settings)
+
+
+def agent_of(
+    settings: Settings | None,
+    started: Event,
+    catalog: Catalog,
+    on_response: Callable[[str], None] | None = None,
+) -> AgentRun:
+    """An agent's run by its log; without settings by that alone: nothing is stored. `on_response` is given responses as
+    they grow."""
     from cogcli.app import agent_runs  # only for the log of an agent
 
-    return agent_runs.agent_of(settings, started, catalog)
+    return agent_runs.agent_of(settings, started, catalog, on_response)

@@ -19,6 +19,7 @@ from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.http.curl import variable_of
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import RunRequest, one_step_skill, prepare_one_step
 from cogcli.runs.results import RunResult
@@ -28,7 +29,6 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
-from cogcli.verification.curl import variable_of
 from cogcli.verification.scenario import Scenario
 
 _SKILL: Final = "verify.scenario"

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
+
+import orjson
 
 from cogcli.app.settings.config import KEYS, ConfigKey
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.json_schema import schema_of
+from cogcli.specs.json_schema import KnownIds, schema_of
 
-SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")
+SPECS: Final = (
+    "skill",
+    "capability",
+    "binding",
+    "service",
+    "pack",
+    "policy",
+    "services",
+    "active",
+    "overrides",
+    "case",
+)
 ARTIFACTS: Final = ("events", "learn", "state", "state-written", "summary", "manifest")
 OWN: Final = ("config", "result")
 NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)
 
+_KEYS: Final = Path(__file__).parent / "pages" / "keys.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {
     "integer": "integer", "number": "number", "boolean": "boolean",
@@ -22,10 +38,11 @@ _TYPES = {
 }  # fmt: skip
 
 
-def schema(name: str) -> dict[str, Any]:
-    """The schema of this name. Raises UsageError, with a suggestion, for an unknown one."""
+def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
+    """The schema of this name, a spec file's with the known ids. Raises UsageError, with a suggestion, for an unknown
+    one."""
     if name in SPECS:
-        return schema_of(name, PROTOCOLS)
+        return schema_of(name, PROTOCOLS, _key_words(), known)
     if name in ARTIFACTS:
         from cogcli.episode.schemas import SCHEMAS
 
@@ -35,6 +52,18 @@ def schema(name: str) -> dict[str, Any]:
 
     hint = suggestion(name, NAMES) or f"there is {', '.join(NAMES)}"
     raise UsageError("usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",))
+
+
+@cache
+def _key_words() -> dict[str, dict[str, Any]]:
+    """What explains each key of a spec file, by `KIND:PATH`."""
+    words: dict[str, dict[str, Any]] = orjson.loads(_KEYS.read_bytes())
+    return words
+
+
+def schema_file(name: str, known: KnownIds | None = None) -> bytes:
+    """The content of the file `NAME.schema.json`."""
+    return orjson.dumps(schema(name, known), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def config_schema() -> dict[str, Any]:
@@ -63,7 +92,7 @@ def _keys_of(prefix: str) -> dict[str, Any]:
 
 
 def _key(key: ConfigKey) -> dict[str, Any]:
-    if key.kind == "paths":
+    if key.kind in ("paths", "names"):
         return {"type": "array", "items": {"type": "string", "minLength": 1}}
     if key.kind == "pins":
         return _pins()
@@ -93,7 +122,7 @@ def envelope_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["code", "message", "retryable", "hint", "next"],
         "properties": {
-            **dict.fromkeys(("code", "message", "hint", "file"), text),
+            **dict.fromkeys(("code", "message", "hint", "reason", "file"), text),
             **{name: {"type": ["string", "null"]} for name in ("step", "capability", "binding", "service")},
             "line": {"type": "integer", "minimum": 0},
             "column": {"type": "integer", "minimum": 0},

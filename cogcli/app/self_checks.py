@@ -142,7 +142,7 @@ def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
     for name, text in {**_FILES, **start.files}.items():
         path = os.path.join(root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
     settings = Settings({"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory)

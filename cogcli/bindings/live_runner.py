@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from cogcli.bindings import request as request_mapping
 from cogcli.bindings import response as response_mapping
+from cogcli.bindings.answer_checks import check_answer
 from cogcli.bindings.breaker import Circuits, Passage
+from cogcli.bindings.request import Surroundings
 from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
+from cogcli.protocols.sent_file import read_file
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
@@ -74,7 +77,7 @@ class LiveRunner:
     def attempt(self, attempt: Attempt) -> Answer:
         binding = self._catalog.bindings[attempt.member.binding_id]
         service, binding = lower_trust(self._catalog.services[binding.service], binding)
-        payload = self._template(binding)(attempt.input)
+        payload = self._template(binding, service)(attempt.input)
         request = InvocationRequest(
             service=service,
             binding=binding,
@@ -100,7 +103,10 @@ class LiveRunner:
             except RuntimeErrorBase as error:
                 passage.note_failure(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
-                error.message = visible_block(self._context.secrets.mask_text(error.message))
+                mask = self._context.secrets.mask_text
+                error.message = visible_block(mask(error.message))
+                error.hint = visible_block(mask(error.hint))
+                error.reason = visible_block(mask(error.reason))
                 error.args = (error.message,)
                 raise
             else:
@@ -117,13 +123,18 @@ class LiveRunner:
             body, meta = self._invoker(binding.protocol).invoke(request, limits)
             outputs = self._catalog.capabilities[attempt.capability_id].outputs
             try:
-                output = response_mapping.map_response(binding.response, body, outputs)
+                output = response_mapping.map_response(
+                    binding.response, body, outputs, request.service.values
+                )
+                if binding.checks:
+                    check_answer(binding.checks, output, attempt.input)
             except RuntimeErrorBase as error:
                 error.record = (
                     meta.to_payload()
                     if meta.reply
                     else {**meta.to_payload(), "reply": {"media_type": "application/json", "body": body}}
                 )
+                error.usage = dict(meta.usage) if meta.usage else None
                 raise
         except RuntimeErrorBase as error:
             error.reply = response_mapping.reply_line(error.record, self._context.secrets)
@@ -151,11 +162,16 @@ class LiveRunner:
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
 
-    def _template(self, binding: Binding) -> request_mapping.Template:
+    def _template(self, binding: Binding, service: Service) -> request_mapping.Template:
         template = self._templates.get(binding.id)
         if template is None:
-            template = self._templates[binding.id] = request_mapping.compile_template(binding.request)
+            template = self._templates[binding.id] = request_mapping.compile_template(
+                binding.request, around=Surroundings(service.values, self._read_file)
+            )
         return template
+
+    def _read_file(self, path: str, form: str) -> str:
+        return read_file(path, form, self._context.reads)
 
     def _invoker(self, protocol: str) -> Invoker:
         invoker = self._invokers.get(protocol)
@@ -192,6 +208,7 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         _number(metadata, "retry_backoff_base", 1.0),
         _number(metadata, "retry_backoff_factor", 2.0),
         start_seconds(service),
+        metadata.get("fallback_on") or "any",
     )
 
 

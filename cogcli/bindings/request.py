@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -12,38 +12,87 @@ from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.refs import MISSING
 from cogcli.mapping.namespaces import walk
-from cogcli.specs.template import LITERAL, TemplateSlot, is_literal, parse_template
+from cogcli.specs.template import (
+    AS,
+    DATA,
+    FILE,
+    LITERAL,
+    TemplateSlot,
+    is_data,
+    is_file,
+    is_literal,
+    parse_template,
+)
 
 Template = Callable[[dict[str, Any]], Any]
 """Gives the value for an input, or MISSING where an optional input is absent."""
 TemplatePath = tuple[str | int, ...]
 """Where in the binding's file a template stands, for those who have to mend it."""
+ReadFile = Callable[[str, str], Any]
+"""Gives what is sent of the file at a path in one of the forms of `as`. Raises RuntimeErrorBase."""
+BEFORE: Final = "<data>\n"
+AFTER: Final = "\n</data>"
 
 
-def compile_template(request: Any, at: TemplatePath = ("request",)) -> Template:
+class Surroundings(NamedTuple):
+    """What templates read beside the input: the variables of the service, and files."""
+
+    values: Mapping[str, str] | None = None
+    """None where there is no service: `service.x` is a text as any other."""
+    read_file: ReadFile | None = None
+
+
+NO_SURROUNDINGS: Final = Surroundings()
+
+
+def compile_template(
+    request: Any, at: TemplatePath = ("request",), around: Surroundings = NO_SURROUNDINGS
+) -> Template:
     """A template for a request as written, `at` its place in the binding. Every value is expanded once; keys never
     are."""
     if isinstance(request, str):
-        parts = parse_template(request)
-        if len(parts) == 1 and isinstance(parts[0], TemplateSlot) and parts[0].whole:
-            path = parts[0].path
-            return lambda given: _whole(path, given, at)
-        if all(isinstance(part, str) for part in parts):
-            text = "".join(part for part in parts if isinstance(part, str))
-            return lambda given: text
-        return lambda given: "".join([p if isinstance(p, str) else _embedded(p, given, at) for p in parts])
+        return _compile_text(request, at, around)
     if is_literal(request):
         literal = request[LITERAL]
         return lambda given: deep_copy(literal)
+    if is_data(request):
+        value = compile_template(request[DATA], (*at, DATA), around)
+        return lambda given: as_data(value(given))
+    if is_file(request):
+        path = compile_template(request[FILE], (*at, FILE), around)
+        return lambda given: _file(path(given), str(request.get(AS)), at, around)
     if isinstance(request, dict):
-        members = {key: compile_template(member, (*at, key)) for key, member in request.items()}
+        members = {key: compile_template(member, (*at, key), around) for key, member in request.items()}
         return lambda given: {
             key: value for key, member in members.items() if (value := member(given)) is not MISSING
         }
     if isinstance(request, list):
-        items = [compile_template(item, (*at, index)) for index, item in enumerate(request)]
+        items = [compile_template(item, (*at, index), around) for index, item in enumerate(request)]
         return lambda given: [value for item in items if (value := item(given)) is not MISSING]
     return lambda given: request
+
+
+def as_data(value: Any) -> Any:
+    """A value as a text that a language model is to take for data: its JSON between two lines that it cannot hold, as
+    `<` inside is written as an escape."""
+    if value is MISSING:
+        return MISSING
+    return BEFORE + orjson.dumps(value).decode().replace("<", "\\u003c") + AFTER
+
+
+def _compile_text(text: str, at: TemplatePath, around: Surroundings) -> Template:
+    parts = parse_template(text)
+    first = parts[0] if parts else ""
+    if len(parts) == 1 and isinstance(first, TemplateSlot) and first.whole:
+        if first.of_service and around.values is not None:
+            return lambda given: _variable(first, at, around)
+        return lambda given: _whole(first.path, given, at)
+    if all(isinstance(part, str) for part in parts):
+        plain = "".join(part for part in parts if isinstance(part, str))
+        return lambda given: plain
+    return lambda given: "".join(
+        [p if isinstance(p, str) else _embedded(p, given, at, around) for p in parts]
+    )
 
 
 def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:
@@ -57,7 +106,9 @@ def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> An
     return deep_copy(value)
 
 
-def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath) -> str:
+def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings) -> str:
+    if slot.of_service:
+        return _variable(slot, at, around)
     value = walk(given, slot.path)
     if value is MISSING:
         if slot.otherwise is None:
@@ -65,6 +116,30 @@ def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath) -> st
             raise _missing(slot.path, at, where)
         return slot.otherwise
     return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _variable(slot: TemplateSlot, at: TemplatePath, around: Surroundings) -> str:
+    value = (around.values or {}).get(slot.path[0])
+    if value is None:
+        text = f"`service.{slot.path[0]}` has no value"
+        error = RequestMappingError(
+            "request.missing", text, hint="set the variable of the service", left=False
+        )
+        error.place = at
+        raise error
+    return value
+
+
+def _file(path: Any, form: str, at: TemplatePath, around: Surroundings) -> Any:
+    if path is MISSING:
+        return MISSING
+    try:
+        if not isinstance(path, str) or around.read_file is None:
+            raise RequestMappingError("request.value", "a file is named by the text of its path", left=False)
+        return around.read_file(path, form)
+    except RequestMappingError as error:
+        error.place = at
+        raise
 
 
 def _missing(path: tuple[str, ...], at: TemplatePath, where: str) -> RequestMappingError:

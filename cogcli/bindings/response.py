@@ -4,12 +4,15 @@ failed call to one line of text (docs/reference/command-line.md#errors)."""
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 from cogcli.core.canonical import compact
 from cogcli.core.errors import ResponseMappingError
-from cogcli.core.jsonvalue import deep_copy, kind_of
+from cogcli.core.jsonvalue import NOTHING, deep_copy, kind_of
+from cogcli.core.problems import did_you_mean, meant_hint
 from cogcli.core.refs import MISSING
 from cogcli.core.terminal_text import visible
 from cogcli.mapping.namespaces import walk
@@ -17,20 +20,27 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import Fields, fit_values
 
 _PATH: Final = re.compile(r"response(?:\.[^.]+)*")
+_VARIABLE: Final = re.compile(r"\$\{service\.([A-Za-z_][A-Za-z0-9_]*)\}")
+_SEGMENT: Final = re.compile(r"[^.\s]+")
 _LONGEST: Final = 120
 _MASKED_LENGTH: Final = 64 * 1024
 """Characters. Longer replies are not excerpted: masking a part could leave half a secret."""
 
 
-def map_response(response: dict[str, Any], body: Any, outputs: Fields) -> dict[str, Any]:
-    """The outputs that a body gives, checked and with defaults; shares nothing with `body`.
+def map_response(
+    response: dict[str, Any], body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
+) -> dict[str, Any]:
+    """The outputs that a body gives, checked and with defaults; shares nothing with `body`. Literals may name
+    `variables`, those of the service.
 
     Raises ResponseMappingError `response.missing` where a required output's path leads nowhere, `response.type` where
     a value breaks the contract.
     """
     values = {}
     for name, source in response.items():
-        value = _value(source, body)
+        if name not in outputs:
+            continue  # of a shipped binding, where a later layer declares fewer outputs; else an error of the checks
+        value = _value(source, body, variables)
         if value is MISSING:
             field = outputs.get(name)
             if field is not None and field.required and field.default is None:
@@ -47,9 +57,13 @@ def map_response(response: dict[str, Any], body: Any, outputs: Fields) -> dict[s
     return kept
 
 
-def _value(source: Any, body: Any) -> Any:
+def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
     if not isinstance(source, str) or not _PATH.fullmatch(source):
-        return deep_copy(source)
+        return (
+            _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), source)
+            if isinstance(source, str)
+            else deep_copy(source)
+        )
     value = walk(body, tuple(source.split(".")[1:]))
     return value if value is MISSING else deep_copy(value)
 
@@ -66,13 +80,11 @@ def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
         reached, value = f"{reached}.{segment}", below
     keys = tuple(sorted(value)[:10]) if isinstance(value, dict) else ()
     present = ", ".join(keys) if isinstance(value, dict) else kind_of(value)
-    from difflib import get_close_matches
-
-    near = get_close_matches(last, list(value), n=1) if isinstance(value, dict) else []
+    meant = _meant_path(body, reached, value, source)
     error = ResponseMappingError(
         "response.missing",
         f"the service answered, but without `{source}`: `{reached}` holds {present or 'nothing'}",
-        hint=f"did you mean `{reached}.{near[0]}`?" if near else "",
+        hint=meant_hint([meant] if meant else []),
         left=True,
     )
     error.place = ("response", name)
@@ -96,3 +108,37 @@ def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
             line = visible(" ".join(secrets.mask_text(text).split()))
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     return "  ".join(filter(None, [", ".join(head), line]))
+
+
+_LOOKED_AT: Final = 200
+"""Members of a reply among which a name is looked for."""
+
+
+def _meant_path(body: Any, reached: str, value: Any, source: str) -> str:
+    """A path that leads somewhere in place of `source`, which leads to `value` at `reached` and no further: one segment
+    spelt otherwise, else the rest of the path below another member, else the last name elsewhere; or the empty text."""
+    failed, *rest = source.removeprefix(f"{reached}.").split(".")
+    if not isinstance(value, dict):
+        return ""
+    near = did_you_mean(failed, value)
+    for key in (*near, *islice(value, _LOOKED_AT if rest else 0)):
+        if _SEGMENT.fullmatch(key) and walk(value[key], tuple(rest)) is not MISSING:
+            return ".".join((reached, key, *rest))
+    elsewhere = _find_name(body, (rest or [failed])[-1])
+    return elsewhere or (f"{reached}.{near[0]}" if near else "")
+
+
+def _find_name(body: Any, name: str) -> str:
+    """The path of the first member of this name, the nearest to the root; empty without one."""
+    waiting = deque([("response", body)])
+    for _ in range(_LOOKED_AT):
+        if not waiting:
+            break
+        path, value = waiting.popleft()
+        members = islice(value.items(), _LOOKED_AT) if isinstance(value, dict) else ()
+        for key, member in members:
+            if key == name:
+                return f"{path}.{key}"
+            if isinstance(member, dict) and _SEGMENT.fullmatch(key):
+                waiting.append((f"{path}.{key}", member))
+    return ""

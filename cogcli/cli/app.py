@@ -7,6 +7,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trace": ("trace:trace", "what happened in an episode; with a SKILL: run it, events live"),
     "state show": ("state:show", "state.json: a summary, a value, a check"),
     "ls": ("ls:ls", "episodes, newest first"),
+    "report": ("report:report", "an episode as one HTML page, or several side by side"),
     "diff": ("diff:diff", "what is different between two episodes"),
     "graph": ("graph:graph", "steps and what they wait for; an episode adds their statuses"),
     "gc": ("gc:sweep", "remove old episodes; never one that runs, waits or is pinned"),
@@ -18,6 +19,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "run an episode again from its log, calling nothing, and compare",
     ),
     "validate": ("validate:validate", "check spec files: all of the project, or these against the registry"),
+    "test": ("test:run_tests", "run the test cases beside skills"),
+    "registry contracts": (
+        "registry:contracts",
+        "capabilities keep their contracts: examples give what they say, wrong inputs are refused",
+    ),
+    "registry smoke": ("registry:smoke", "each capability is called once"),
+    "registry executability": (
+        "registry:executability",
+        "which skills run here, by the cases beside them, and what the others need",
+    ),
+    "registry coverage": (
+        "registry:coverage",
+        "what of the registry really runs in examples and cases",
+    ),
+    "registry stats": (
+        "registry:stats",
+        "how many specs there are; calls and times of the runs that are kept",
+    ),
+    "registry catalog": ("registry:catalog", "all specs as one JSON object"),
     "doctor": ("doctor:doctor", "are machine and project ready?"),
     "openapi verify-bindings": (
         "openapi:verify_bindings",
@@ -115,6 +135,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "make a skill of a folder with a SKILL.md: one call, with its text and your request",
     ),
     "schema": ("schema:schema", "JSON Schemas of specs, artifacts and the envelope"),
+    "new project": ("new:project", "a directory to work in, with a skill that runs at once"),
+    "new skill": ("new:skill", "a skill that runs as it is, or a copy of another one"),
+    "new capability": ("new:capability", "a contract: inputs, outputs, effects"),
+    "new binding": ("new:binding", "capability, binding and service from the OpenAPI document of an API"),
+    "new scenario": ("new:scenario", "a call of a binding with the answer of its mock server"),
+    "new pack": ("new:pack", "what an agent may do, and how a request becomes a plan"),
     "serve mcp": (
         "serve:serve_mcp",
         "offer skills as tools of the Model Context Protocol: one client on stdin and stdout, or HTTP",
@@ -132,11 +158,11 @@ TOPICS = ("exit-codes", "environment", "inputs", "paths", "formats")
 
 ROWS = (
     ("Run", ("run", "resume", "rerun", "replay"), "run, continue, repeat, re-check"),
-    ("Inspect", ("trace", "state", "ls", "diff", "verify"), "what happened, is it unaltered?"),
+    ("Inspect", ("trace", "state", "ls", "diff", "report", "verify"), "what happened, is it unaltered?"),
     ("Author", ("skills", "capabilities", "bindings", "services"), "  ls, show, search, explain"),
-    ("", ("graph", "validate", "schema"), "draw, check, editors"),
+    ("", ("new", "graph", "validate", "schema"), "begin, draw, check, editors"),
     ("Agent", ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"), "who decides?"),
-    ("Check", ("doctor", "openapi"), "is all ready? do bindings work?"),
+    ("Check", ("doctor", "test", "registry", "openapi"), "is all ready? do they work?"),
     ("Manage", ("gc", "config", "completion", "serve"), "clear away, settings, tab key, clients"),
     ("", ("explain", "help"), "codes, topics"),
 )

@@ -14,7 +14,6 @@ from typing import Any, Final
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.core.errors import ABORTED
 from cogcli.core.terminal_text import visible
 from cogcli.episode.log_reader import iterate_events
 from cogcli.runs.log_index import LogIndex
@@ -29,7 +28,7 @@ def ask_approval(
 ) -> RunResult:
     """The result after the answers of the person at the terminal: `resume_with` is called for each.
 
-    Returns `result` itself where nobody can be asked, and at `d`; Ctrl-C aborts the run.
+    Returns `result` itself, still pending, where nobody can be asked, at `d`, and at Ctrl-C.
     """
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
@@ -39,12 +38,11 @@ def ask_approval(
         if question.get("approver_roles"):
             break  # a role is asserted by a command line, not at a question
         try:
-            with _interruptible():
+            with interruptible():
                 answer = _ask(context, question)
         except KeyboardInterrupt:
             context.screen.notify("\n")
-            closed = resume_with(ResumeRequest(by=by, reason="Ctrl-C at the question", abort=True))
-            return closed._replace(exit_code=ABORTED["SIGINT"])
+            break
         if answer == "d":
             break
         names = (question["approval_id"],)
@@ -55,8 +53,8 @@ def ask_approval(
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Within it Ctrl-C raises KeyboardInterrupt: the paused run must be aborted, not just the process ended."""
+def interruptible() -> Iterator[None]:
+    """Within it Ctrl-C raises KeyboardInterrupt: the end of a paused run is told, not just the process ended."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -14,7 +14,7 @@ from cogcli.agent.modes import CALLS
 from cogcli.app.agent_memory import profile_payload
 from cogcli.app.builtin_pack import find_skill
 from cogcli.app.invoke_agent import GivenInvocation, invoke
-from cogcli.cli.approve import show_request
+from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.live_run import DisplayListener, resume_run, watch_start
@@ -27,7 +27,7 @@ from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import run_skill
 from cogcli.cli.streamed_response import StreamedResponse
 from cogcli.cli.trace_episode import inspect
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import ABORTED, OK, CogcliError
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.terminal_text import visible_block
 from cogcli.episode.log_reader import iterate_events
@@ -68,9 +68,15 @@ class Chat:
         self._response = StreamedResponse(context.screen)
         self._last: RunResult | None = None
         self._open = True
+        self._exit_code = OK
 
-    def run(self) -> None:
-        """Talk until `/quit` or the end of input."""
+    def run(self) -> int:
+        """Talk until `/quit`, the end of input, or a signal that ends the process; the exit code."""
+        with interruptible():
+            self._talk()
+        return self._exit_code
+
+    def _talk(self) -> None:
         self._write_line(f"{self._title}   /help, /quit", "dim")
         while self._open:
             self._context.screen.release_stdout()
@@ -78,7 +84,7 @@ class Chat:
                 line = input(terminal_safe(self._context, _PROMPT)).strip()
             except EOFError:
                 self._context.screen.notify("\n")
-                return
+                break
             except KeyboardInterrupt:
                 self._write_line("\n/quit or Ctrl-D leaves", "dim")
                 continue
@@ -103,7 +109,7 @@ class Chat:
 
     def _send(self, message: str) -> None:
         """One message, as a run to its end."""
-        given = self._ask(message, self._mode)._replace(on_text=self._response)
+        given = self._ask(message, self._mode)._replace(on_response=self._response)
         listener = DisplayListener(Display(self._context.screen))
         result = invoke(
             self._context.settings, given, lambda _, control: watch_start(self._context, listener, control)
@@ -127,7 +133,8 @@ class Chat:
             " ".join(["cogcli run", answer.hit.skill_id, *(f"-p {quote(each)}" for each in given)])
         )
         if input("run it? [y/N] ").strip().lower() in ("y", "yes"):
-            run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
+            code = run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
+            self._leave_if_ended(code)
 
     def _resume(self, request: ResumeRequest) -> None:
         if self._last is None:
@@ -146,6 +153,7 @@ class Chat:
             self._show_request()
         elif result.status == "aborted":
             self._write_line("stopped", "dim")
+            self._leave_if_ended(result.exit_code)
         elif error := error_of(result, self._context.again, here=True):
             for styled in error_lines(error, base=self._context.base, width=self._context.screen.err.width):
                 self._context.screen.notify_line(styled)
@@ -154,6 +162,11 @@ class Chat:
             self._write_line(f"not done: {reason}" if reason else "not done", "dim")
         elif not response:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
+
+    def _leave_if_ended(self, code: int) -> None:
+        """Ctrl-C ends a run; what else a run was stopped by is meant for the process."""
+        if code == ABORTED["SIGTERM"]:
+            self._open, self._exit_code = False, code
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
@@ -179,8 +192,9 @@ class Chat:
 
     def show_state(self, _: str) -> None:
         """What the agent has in mind."""
-        reasoning = object_of(object_of(self._document("state").get("x-agent")).get("reasoning"))
-        if not reasoning:
+        state = self._document("state")
+        reasoning = object_of(object_of(state.get("x-agent")).get("reasoning"))
+        if state and not reasoning:
             self._write_line("no model reasons here")
         for name in ("goal", "strategy", "facts", "insights"):
             if reasoning.get(name):
@@ -188,7 +202,9 @@ class Chat:
                 self._write_line(f"{name}: {value if isinstance(value, str) else dumps(value)}")
 
     def show_trace(self, _: str) -> None:
-        if self._last is not None:
+        if self._last is None:
+            self._write_line("nothing was asked yet")
+        else:
             inspect(self._context, Path(self._last.directory), "", TraceFlags())
 
     def show_budget(self, _: str) -> None:
@@ -252,7 +268,8 @@ class Chat:
         return object_of(orjson.loads((Path(self._last.directory) / f"{name}.json").read_bytes()))
 
     def _write_line(self, text: str, style: str = "") -> None:
-        self._context.screen.notify_line([(visible_block(text), style)])
+        for line in visible_block(text).split("\n"):
+            self._context.screen.notify_line([(line, style)])
 
 
 WORDS: Final[dict[str, ChatWord]] = {

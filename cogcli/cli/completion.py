@@ -47,7 +47,10 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
     # Names of commands and flags need none of it.
     from cogcli.cli.completion_values import CompletionQuery, values_of
 
-    typed = ctx.find_root().params | {name: value for name, value in ctx.params.items() if value}
+    # Where the value of a flag is asked for, typer has left the words before it unread.
+    unread = (each.name for each in ctx.command.params if each.param_type_name == "argument")
+    words = {name: word for name, word in zip(unread, ctx.args, strict=False) if word}
+    typed = ctx.find_root().params | words | {name: value for name, value in ctx.params.items() if value}
     return values_of(kind, CompletionQuery(ctx.command.words, typed, incomplete))
 
 

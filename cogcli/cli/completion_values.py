@@ -75,20 +75,55 @@ def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
-    """The ids in files of bindings, whose names are free: as the cache has them, which no file is parsed for."""
+    """The ids in files of bindings, whose names are free."""
+    return {str(raw["id"]) for raw in _compiled(settings, "binding", files)}
+
+
+def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dict[str, Any]]:
+    """What files hold, as the cache has it: no file is parsed, and one that is not there is left out."""
     from cogcli.core.canonical import digest
     from cogcli.core.files import FileRefused, read_regular
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.spec_reader import MAX_BYTES
 
-    cache, found = CompiledCache(settings.cache_file), set()
+    cache, found = CompiledCache(settings.cache_file), []
     for file in files:
         with suppress(FileRefused):
-            compiled = cache.get("binding", digest(read_regular(file.path, limit=MAX_BYTES)))
+            compiled = cache.get(kind, digest(read_regular(file.path, limit=MAX_BYTES)))
             if compiled:
-                found.add(str(compiled.raw["id"]))
+                found.append(compiled.raw)
     cache.close()
     return found
+
+
+def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
+    """`NAME=`: the inputs of the skill that is typed; after the sign the values of one that has a list of them."""
+    settings = query.settings
+    wanted = query.typed.get("skill") or query.typed.get("target")
+    files = [file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted]
+    fields: dict[str, Any] = next(
+        (raw["inputs"] for raw in reversed(_compiled(settings, "skill", files))), {}
+    )
+    name, sign, _ = query.incomplete.partition("=")
+    if sign:
+        field = fields.get(name, {})
+        values = ("true", "false") if field.get("type") == "boolean" else field.get("enum") or ()
+        return [(f"{name}={value}", "value") for value in values]
+    given = {pair.partition("=")[0] for pair in query.typed.get("p") or ()}
+    return [(f"{name}=", _meaning(field)) for name, field in fields.items() if name not in given]
+
+
+def _meaning(field: dict[str, Any]) -> str:
+    needed = ", required" if field.get("required") else ""
+    return f"{field.get('type')}{needed} {field.get('description') or ''}".rstrip()
+
+
+def _effects(query: CompletionQuery) -> list[tuple[str, str]]:
+    """`STEP=`: the steps of an episode; after the sign what can be done about an effect."""
+    step, sign, _ = query.incomplete.partition("=")
+    if sign:
+        return [(f"{step}={word}", "effect") for word in ("reuse", "repeat", "fail")]
+    return [(f"{word}=", meaning) for word, meaning in _steps(query)]
 
 
 def _layouts(settings: Settings) -> list[Layout]:
@@ -138,6 +173,8 @@ _KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
     "choices": _choices,
     "episodes": _episodes,
     "steps": _steps,
+    "inputs": _inputs,
+    "effects": _effects,
     "codes": _codes,
     "topics": _topics,
     "settings": _settings,

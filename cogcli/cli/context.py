@@ -43,6 +43,11 @@ class CommandContext:
             self._settings = Settings(self.call.given, self.environ)
         return self._settings
 
+    def reread_settings(self) -> Settings:
+        """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""
+        self._settings = None
+        return self.settings
+
     @property
     def base(self) -> str:
         """The directory that displayed paths are relative to; empty as long as no settings were read."""

@@ -10,11 +10,11 @@ cogcli {__version__}: run declared skills under governance, and see what each ru
   cogcli trace @last                            what happened?
 
 Run      run  resume  rerun  replay       run, continue, repeat, re-check
-Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
+Inspect  trace  state  ls  diff  report  verify  what happened, is it unaltered?
 Author   skills  capabilities  bindings  services    ls, show, search, explain
-         graph  validate  schema          draw, check, editors
+         new  graph  validate  schema     begin, draw, check, editors
 Agent    agent  policy  pack  context  memory  knowledge  metrics  who decides?
-Check    doctor  openapi                  is all ready? do bindings work?
+Check    doctor  test  registry  openapi  is all ready? do they work?
 Manage   gc  config  completion  serve    clear away, settings, tab key, clients
          explain  help                    codes, topics
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v

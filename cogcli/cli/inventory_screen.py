@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.cli.envelope import dumps
+from cogcli.cli.streams import OutputStream
 from cogcli.core.terminal_text import cells, pad, visible
-from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows
+from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows, style_of
 from cogcli.specs.selection import RULES
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
-_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
+_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "run")
 """The members with lines of their own."""
 
 
-def spec_lines(kind: str, spec: dict[str, Any], width: int | None) -> list[StyledLine]:
+def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
     """The lines of `show`: all of a spec."""
-    return _skill_spec_lines(spec, width) if kind == "skills" else list(_plain_lines(kind, spec, width))
+    return _skill_spec_lines(spec, out) if kind == "skills" else list(_plain_lines(kind, spec, out.width))
 
 
 def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
@@ -27,7 +28,8 @@ def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> lis
     return [fit_line(line, width) for line in lines(body)]
 
 
-def _skill_spec_lines(spec: dict[str, Any], width: int | None) -> list[StyledLine]:
+def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
+    width = out.width
     head = (visible(f"{spec['id']} {spec['version']}"), "bold")
     lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
     lines.append([(fit(visible(spec["description"]), width), "")])
@@ -35,9 +37,23 @@ def _skill_spec_lines(spec: dict[str, Any], width: int | None) -> list[StyledLin
     lines.append([("steps", "bold")])
     size = max((cells(step["id"]) for step in spec["steps"]), default=0)
     lines += [[(fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
-    lines.append([("from    ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")])
-    lines += [[("hides   ", "dim"), (visible(file), "")] for file in spec["shadows"]]
-    lines.append([("run     ", "dim"), (visible(spec["run"]), "")])
+    lines += _skill_bindings(spec["bindings"], out)
+    rows = [("tags", fit(_text(spec["tags"]), width and width - 8))] if spec["tags"] else []
+    rows += [("from", f"{spec['layer']}  {spec['file']}"), *(("hides", file) for file in spec["shadows"])]
+    if not spec["usable"]:
+        rows.append(("usable", f"no: cogcli skills explain {spec['id']}"))
+    return lines + named_rows([*rows, ("run", spec["run"])], indent="", least=len("usable"))
+
+
+def _skill_bindings(rows: list[dict[str, Any]], out: OutputStream) -> list[StyledLine]:
+    """What is called for each capability that a skill reaches."""
+    lines: list[StyledLine] = [[("bindings", "bold")]] if rows else []
+    size = max((cells(row["capability"]) for row in rows), default=0)
+    for row in rows:
+        status = "done" if row["usable"] else "failed"
+        text = f"{pad(row['capability'], size)}  {row['binding'] or 'nothing can be called'}"
+        line = [(f"  {out.glyphs.sign(status)} ", style_of(status)), (visible(text), "")]
+        lines.append(fit_line(line, out.width))
     return lines
 
 
@@ -71,6 +87,8 @@ def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator
     if kind != "services":
         asked = spec["capability"] if kind == "bindings" else spec["id"]
         rows.append(("why", f"cogcli bindings explain {asked}"))
+    if spec.get("run"):
+        rows.append(("run", spec["run"]))
     yield from named_rows(rows, indent="", least=size)
 
 
@@ -104,6 +122,8 @@ def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
     considered = {row["rule"]: row for row in body["considered"]}
     size = max([0, *(cells(row["binding_id"]) for row in considered.values() if row["binding_id"])])
     for rule in RULES:
+        if rule == "prefer" and rule not in considered:
+            continue
         row = considered.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
         text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
         yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]

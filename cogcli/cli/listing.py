@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import ListFlags
 from cogcli.cli.run_flags import TraceFlags
-from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
+from cogcli.core.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.report.styled_text import StyledLine
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
@@ -25,6 +25,8 @@ class Column(NamedTuple):
     shown: Callable[[Any], str] | None = None
     style: Callable[[Any], str] | None = None
     right: bool = False
+    prose: bool = False
+    """A sentence: it stays on every terminal, and what does not fit is cut off its end."""
 
     @property
     def heading(self) -> str:
@@ -47,14 +49,41 @@ def show(
         context.screen.answer(_WRITERS[format](columns, rows, header))
 
 
+Wanted = Sequence[tuple[str, Any]]
+"""Flags of a filter with their values; those that are None, False or empty were not given."""
+
+
+def note_none(
+    context: CommandContext, thing: str, wanted: Wanted, count: Callable[[], int], place: str = ""
+) -> None:
+    """Say on stderr, unless `-q`, that nothing is in a list: what was looked for, and how many things there are."""
+    if context.screen.quiet:
+        return
+    words = [_words(flag, each) for flag, value in wanted for each in _each(value)]
+    where = f" in {place}" if place else ""
+    total = count() if words else 0
+    if words and total:
+        verb = "is" if total == 1 else "are"
+        context.screen.notify(
+            visible(f"no {thing} fits `{' '.join(words)}`; there {verb} {total}{where}") + "\n"
+        )
+    elif words or context.screen.err.tty:
+        context.screen.notify(visible(f"there is no {thing}{where}") + "\n")
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _words(flag: str, value: Any) -> str:
+    return " ".join(([flag] if flag else []) + ([] if value is True else [str(value)]))
+
+
 def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[StyledLine]:
     texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
-    sizes = [
-        max([len(column.heading), *(cells(row[n]) for row in texts)]) for n, column in enumerate(columns)
-    ]
-    kept = _fit(sizes, width)
     if not rows:
         return []
+    kept = _fit(columns, [[cells(row[n]) for row in texts] for n in range(len(columns))], width)
     lines: list[StyledLine] = [_line([(c.heading, "dim") for c in columns], columns, kept)]
     for row, text in zip(rows, texts, strict=True):
         styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
@@ -62,24 +91,54 @@ def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int
     return lines
 
 
-def _fit(sizes: list[int], width: int) -> list[int]:
-    """The widths of the columns that stay: from the right columns are dropped, then the widest is shortened."""
-    kept = list(sizes)
-    while len(kept) > 2 and sum(kept) + 2 * (len(kept) - 1) > width:
-        kept.pop()
-    over = sum(kept) + 2 * (len(kept) - 1) - width
-    if over > 0 and kept:
-        widest = kept.index(max(kept))
-        kept[widest] = max(4, kept[widest] - over)
+_GAP = 2
+_WORD = 16
+"""The columns of a status, a time, a short id: cut, they say nothing."""
+_FIRST = 2
+"""Columns that are always shown, as prose is."""
+
+
+def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> dict[int, int]:
+    """The widths of the columns that stay, by number; `sizes` are those of the cells of each column.
+
+    Columns are dropped from the right until what most of their cells need fits. Then prose is shortened, then what few
+    long cells need above the others, at last the widest column.
+    """
+    whole = {n: max([cells(column.heading), *sizes[n]]) for n, column in enumerate(columns)}
+    least = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
+    kept = dict(whole)
+
+    def over(of: dict[int, int]) -> int:
+        return sum(of[n] + _GAP for n in kept) - _GAP - width
+
+    while over(least) > 0 and (gone := [n for n in kept if n >= _FIRST and not columns[n].prose]):
+        del kept[gone[-1]]
+    for n in sorted(kept, key=lambda n: (not columns[n].prose, least[n] - whole[n])):
+        kept[n] -= max(0, min(kept[n] - least[n], over(kept)))
+    if kept and (more := over(kept)) > 0:
+        widest = max(kept, key=lambda n: kept[n])
+        kept[widest] = max(4, kept[widest] - more)
     return kept
 
 
-def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: list[int]) -> StyledLine:
+def _usual(column: Column, sizes: list[int], width: int) -> int:
+    """The columns that most cells need: half as many again as the middle one, and enough for a word. Of prose
+    a quarter of the terminal."""
+    if column.prose:
+        return max(12, width // 4)
+    middle = sorted(sizes)[(len(sizes) - 1) // 2]
+    return max(_WORD, cells(column.heading), middle + middle // 2)
+
+
+def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: dict[int, int]) -> StyledLine:
     line: StyledLine = []
-    for (text, style), column, size in zip(texts, columns, kept, strict=False):
-        text = shorten_middle(text, size)
+    for n, size in kept.items():
+        text, style = texts[n]
+        text = truncate(text, size) if columns[n].prose else shorten_middle(text, size)
         fill = " " * (size - cells(text))
-        line.append((("  " if line else "") + (fill + text if column.right else pad(text, size)), style))
+        line.append(
+            ((" " * _GAP if line else "") + (fill + text if columns[n].right else text + fill), style)
+        )
     return line
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import Display, display_for
-from cogcli.cli.run_report import error_of, final_lines
+from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
-from cogcli.core.errors import CogcliError
-from cogcli.core.terminal_text import visible_block
+from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.core.step_path import StepPath
+from cogcli.core.terminal_text import visible, visible_block
 from cogcli.episode.decision import read_summary
 from cogcli.episode.log_reader import iterate_events
 from cogcli.events.envelope import Event
@@ -135,11 +136,28 @@ def resume_run(
     from cogcli.app.resume import resume
 
     control, listener = Control(), DisplayListener(display_of(context))
+    done: list[str] = []
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
-        listener.display.recall(iterate_events(directory))
+        listener.display.recall(_noting(iterate_events(directory), done))
+    if done and not request.abort and not context.screen.quiet:
+        context.screen.notify(visible(f"kept from before: {', '.join(done)}") + "\n")
     with _watch(context, listener, control):
-        result = resume(context.settings, directory, request, listener=listener, control=control)
+        result = resume(
+            context.settings, directory, request,
+            listener=listener, control=control, on_response=listener.display.on_response,
+        )  # fmt: skip
     return result, listener
+
+
+def _noting(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
+    """The events; the root run's steps that are done are added to `done` on the way."""
+    root = None
+    for event in events:
+        root = root or event.run_id
+        path = event.step_id or ""
+        if event.event_type == "step.completed" and event.run_id == root and StepPath(path).is_step:
+            done.append(path)
+        yield event
 
 
 def report_result(
@@ -165,7 +183,10 @@ def report_result(
             "metrics": result.metrics,
         }
     )
-    context.error = error_of(result, context.again)
+    rerun = rerun_flags(context, result)
+    context.error = error_of(result, context.again, rerun=rerun)
+    if result.not_exported:
+        context.warn(EnvironmentRefusal("export.failed", f"the trace was not sent: {result.not_exported}"))
     decision = read_summary(result.directory)
     if decision is not None:
         context.own["decision"] = decision
@@ -179,5 +200,5 @@ def report_result(
             context.screen.out.file = None
     if after:
         after(result)
-    for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief):
+    for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief, rerun=rerun):
         context.screen.notify_line(line)

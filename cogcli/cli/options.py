@@ -200,6 +200,7 @@ Reports = Annotated[
         "KIND:PATH",
         "also write junit, json, md; github: annotations on stderr (repeatable)",
         OUTPUT,
+        completes=("junit:", "json:", "md:", "github"),
     ),
 ]
 
@@ -219,6 +220,7 @@ class SpecFilter(Flags):
 
     domain: str | None = text("--domain", "WORD", "only of this domain")
     channel: str | None = text("--channel", "WORD", "only of this channel")
+    tag: str | None = text("--tag", "WORD", "only with this tag")
     usable: bool = switch("--usable", help="only what can be called or run here")
 
 

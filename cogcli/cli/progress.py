@@ -5,11 +5,11 @@ A display gets events one by one in the coordinator's thread; what it raises is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cogcli.cli.streams import Screen
-from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
+from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.events.envelope import Event, mask_payload, to_json
 from cogcli.events.types import row_of
 from cogcli.report.humanize import count_of, duration, short_trace
@@ -17,7 +17,7 @@ from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import StyledLine, style_of
 from cogcli.report.table import EventLines
-from cogcli.report.tree import skip_reason
+from cogcli.report.tree import loop_text, skip_reason
 
 _ENDED = ("done", "failed", "skipped", "vetoed")
 
@@ -26,6 +26,8 @@ class Display:
     """Displays the events of a run; this one nothing. A `brief` one writes the outcome: only errors follow it."""
 
     brief = False
+    on_response: Callable[[str], None] | None = None
+    """Displays the response of an agent while its model writes it; None where there is no place for that."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
@@ -130,7 +132,8 @@ class Static(Display):
     def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         dot = f" {self.screen.err.glyphs.dot} "
-        words = [f"{root.skill} {root.version}".strip(), count_of(len(root.own), "step")]
+        words = [f"{root.skill} {root.version}".strip()]
+        words += [count_of(len(root.own), "step")] if root.own else []  # an agent has none before it plans
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
@@ -150,23 +153,35 @@ class Static(Display):
         if uses >= 8:
             line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
         tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
-        note = skip_reason(root, step) if step.status == "skipped" else f"{step.tool}  {tokens}"
+        note = f"{step.tool}  {tokens}"
+        if step.status == "skipped":
+            note = skip_reason(root, step)
+        elif step.loop:
+            note = loop_text(step.loop, running=step.status == "running")
         used = sum(cells(text) for text, _ in line)
         text = f"  {duration(step.ms):>6}  {visible(note.rstrip())}".rstrip()
         return [*line, (truncate(text, width - used), "")]
 
 
 class Animated(Static):
-    """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low."""
+    """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low.
+    Below them the end of the response that grows; what it comes to is the answer of the command."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
+        self.on_response = self._take_response
+        self._response = ""
         self._live: Any = None
+
+    def _take_response(self, response: str) -> None:
+        self._response = response
 
     def __call__(self, event: Event) -> None:
         self.fold.apply(event)
-        root = self.fold.root
-        if root is None or not root.steps or self._live is False:
+        root, asks = self.fold.root, event.event_type == "model.requested"
+        if asks:
+            self._response = ""
+        if root is None or not (root.steps or asks) or self._live is False:
             return
         if self._live is None:
             self.screen.notify_line(self.head(root))
@@ -187,10 +202,33 @@ class Animated(Static):
             return Text("")
         height = max(3, (self._live.console.size.height if self._live else 24) - 4)
         steps = root.own
-        if len(steps) <= height:
-            return Text("\n").join(self._text(root, step) for step in steps)
-        running = [self._text(root, step) for step in steps if step.status == "running"][: height - 1]
-        return Text("\n").join([*running, Text(f"  {root.count('done')} of {len(steps)} done")])
+        is_low = len(steps) > height
+        shown = [step for step in steps if step.status == "running"][: height - 1] if is_low else steps
+        parts = 0 if len(steps) + _MOST_PARTS > height else _MOST_PARTS
+        rows = [row for step in shown for row in (self._text(root, step), *self._parts(root, step, parts))]
+        if is_low:
+            rows.append(Text(f"  {root.count('done')} of {len(steps)} done"))
+        return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
+
+    def _response_rows(self, most: int) -> list[Any]:
+        """The last lines of the response so far."""
+        from rich.text import Text
+
+        if not self._response or not self._live:
+            return []
+        console = self._live.console
+        return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
+
+    def _parts(self, root: RunView, step: StepView, most: int) -> list[Any]:
+        """A line for each of the items, rounds or targets of a loop that run, the oldest first."""
+        from rich.text import Text
+
+        if not step.loop or step.status != "running":
+            return []
+        begun = [part for part in list(root.running.values()) if part.id.startswith(f"{step.id}#")]
+        names = [visible(part.name) for part in begun if "@" not in part.id]
+        sign = self.screen.err.glyphs.sign("running")
+        return [Text(f"      {sign} {name}", style="dim") for name in names[:most]]
 
     def _text(self, root: RunView, step: StepView) -> Any:
         from rich.text import Text
@@ -210,4 +248,6 @@ class Animated(Static):
                 self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
 
+_MOST_PARTS = 3
+"""Running items, rounds or targets of a step that are shown below it."""
 _RICH = {"error": "bold red", "warning": "bold yellow"}

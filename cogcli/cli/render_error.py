@@ -41,6 +41,7 @@ def error_lines(
     message, hint = visible(str(error["message"])), str(error.get("hint") or "")
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
+    rows += [("" if number else "tried", text) for number, text in enumerate(error.get("tried") or ())]
     for name in ("expected", "found", "reply"):
         value = error.get(name)
         text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
@@ -56,6 +57,7 @@ def error_lines(
         missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
         lines += frame(*place, base=base, width=width, said=missing)
     rows += help_rows(hint)
+    rows += [("curl", str(error["curl"]))] if error.get("curl") else []
     rows += [("cause", str(cause)) for cause in error.get("causes") or ()] if verbose else []
     return lines + named_rows(rows)
 
@@ -68,7 +70,7 @@ def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
 
 def problem_lines(
     problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
-    sources: Sources | None = None,
+    sources: Sources | None = None, fixable: bool = False,
 ) -> list[StyledLine]:  # fmt: skip
     """A problem of a check: severity, code, sentence, framed place, help."""
     word = severity_word(problem, as_error=as_error)
@@ -78,6 +80,8 @@ def problem_lines(
         from cogcli.cli.code_frame import frame
 
         framed = frame(*place, base=base, width=width, sources=sources)
+        if fixable:
+            framed[0] = [*framed[0], ("   (fixable)", "dim")]
         lines += framed[:1] if _is_secretive(problem) else framed
     for name, text in help_rows(problem.hint):
         sign, head = ("   = ", "help: ") if name else ("     ", "      ")
@@ -127,24 +131,62 @@ def redirect_command(command: str, again: str) -> str:
 
 
 def _corrected(error: CogcliError, argv: list[str]) -> str:
-    """The typed command with the wrong word replaced; empty where that is ambiguous or a secret may be in it."""
+    """The typed command with all that was wrong put right; empty where that is ambiguous or a secret may be in it."""
     from shlex import join
 
     from cogcli.cli.typer_app import parse
     from cogcli.core.redact import names_secret
 
-    meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
-    if meant is None or not typed:
+    if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
-    places = [n for n, word in enumerate(argv) if typed[-1] in word.split("=", 1)]
-    secret = any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word)
-    if len(places) != 1 or secret:
+    found: list[CogcliError | Problem] = [p for p in getattr(error, "problems", ()) if p.severity != "W"]
+    fixed: list[str] | None = list(argv)
+    for one in found or [error]:
+        if fixed is not None and one.code == "input.missing":
+            fixed = _completed(fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2])
+        elif fixed is not None:
+            fixed = _respelt(one, fixed)
+    if fixed is not None and error.code == "skill.not-found" and not _INPUTS.intersection(argv):
+        for name in error.samples:
+            fixed = fixed and _completed(fixed, error.samples, name)
+    if fixed is None:
         return ""
-    (place,) = places
-    word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
-    fixed = [*argv[:place], word, *argv[place + 1 :]]
     try:
         parse(fixed)
     except CogcliError:
         return ""
     return join(["cogcli", *fixed])
+
+
+def _respelt(error: CogcliError | Problem, argv: list[str]) -> list[str] | None:
+    """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what."""
+    meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
+    places = [n for n, word in enumerate(argv) if typed and typed[-1] in word.split("=", 1)]
+    if meant is None or len(places) != 1:
+        return None
+    (place,) = places
+    word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
+    fixed = [*argv[:place], word, *argv[place + 1 :]]
+    named = [_name_of(each) for each in fixed if "=" in each]
+    return None if named.count(_name_of(word)) > 1 else fixed
+
+
+def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:
+    """The words with a value for the input of this name, unless they have one; None where no value is known, and where
+    the command reads stdin, which another one would not find again."""
+    from shlex import split
+
+    if any(_name_of(word) == name for word in argv if "=" in word):
+        return argv
+    if name not in samples or "-" in argv or any(word.endswith("=@-") for word in argv):
+        return None
+    end = argv.index("--") if "--" in argv else len(argv)
+    return [*argv[:end], "-p", *split(samples[name]), *argv[end:]]
+
+
+def _name_of(word: str) -> str:
+    """The name in `name=text` and `name:=JSON`."""
+    return word.partition("=")[0].rstrip(":")
+
+
+_INPUTS = frozenset(("--input", "--input-file"))

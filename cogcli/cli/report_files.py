@@ -55,7 +55,10 @@ class RequestedReports(NamedTuple):
             context.screen.notify(_render(context, GITHUB, report_of, code))
         if GITHUB in self.kinds and (summary := context.environ.get("GITHUB_STEP_SUMMARY")):
             # One that cannot be written is no error of the check.
-            with suppress(OSError), open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+            with (
+                suppress(OSError),
+                open(summary, "a", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+            ):
                 file.write(markdown(report_of(), limit=most))
 
 

@@ -36,7 +36,9 @@ class RunFlags(Flags):
         "--input", "JSON|@FILE|-", "inputs as JSON, from a file, from stdin", INPUT, default="{}"
     )
     input_file: str | None = text("--input-file", "FILE", "inputs from a file (.json, .yaml)", INPUT)
-    p: list[str] = text("-p", "k=v", "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)", INPUT)
+    p: list[str] = text(
+        "-p", "k=v", "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)", INPUT, completes="inputs"
+    )
     trace_id: str | None = text("--trace-id", "ID", "correlate runs", INPUT, default="32 hex")
     goal: str | None = text("--goal", "TEXT", "the frame's goal", INPUT)
     frame_file: str | None = text("--frame-file", "FILE", "all six fields of the frame (.json, .yaml)", INPUT)
@@ -50,9 +52,18 @@ class RunFlags(Flags):
         "--max-workers", "calls at a time", EXECUTION, least=1, most=256, default="8"
     )
     timeout: float | None = seconds("--timeout", "seconds for the run", EXECUTION, default="none")
-    step_timeout: float | None = seconds("--step-timeout", "seconds for a step", EXECUTION, default="60")
+    step_timeout: float | None = seconds(
+        "--step-timeout", "most seconds for a step", EXECUTION, default="60, or a call's own"
+    )
     bind: list[str] = text(
         "--bind", "CAP=BINDING", "use this binding (repeatable)", EXECUTION, completes="choices"
+    )
+    prefer: list[str] = text(
+        "--prefer",
+        "SERVICE",
+        "its bindings where they can be called (repeatable)",
+        EXECUTION,
+        completes="services",
     )
     conformance: str | None = choice(
         "--conformance", "WORD", PROFILES, "least profile of bindings", EXECUTION
@@ -88,7 +99,7 @@ class ServeFlags(RunFlags):
 
     only = frozenset(
         (
-            "trust_level", "confirm", "bind", "keep_going", "max_workers", "timeout", "step_timeout",
+            "trust_level", "confirm", "bind", "prefer", "keep_going", "max_workers", "timeout", "step_timeout",
             "conformance", "tag", "durability",
         )
     )  # fmt: skip
@@ -97,7 +108,7 @@ class ServeFlags(RunFlags):
 class RerunFlags(RunFlags):
     """Those of a run that also make sense for a run that is repeated."""
 
-    only = ServeFlags.only | {"progress", "plan"}
+    only = ServeFlags.only | {"progress", "plan", "p"}
 
 
 class AgentFlags(RunFlags):
@@ -140,12 +151,15 @@ class TraceFlags(Flags):
     why: str | None = text(
         "--why", "REF", "what made a value what it is, or kept it away: outputs.report", OUTPUT
     )
-    full: bool = switch("--full", help="with --view events: a section per event", panel=OUTPUT)
+    full: bool = switch(
+        "--full", help="all items of loops; with --view events a section per event", panel=OUTPUT
+    )
     o: str | None = text("-o", "FILE", "into a new file, long values whole", OUTPUT)
     follow: bool = switch(
         "--follow", help="of a run that goes on: events as they come, until it ends", panel=OUTPUT
     )
     format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
+    push: str | None = text("--push", "URL", "send its trace to a collector, over OTLP/HTTP", OUTPUT)
     header: Header
 
     @property

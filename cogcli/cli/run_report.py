@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 from cogcli.cli.context import CommandContext
@@ -15,22 +16,37 @@ from cogcli.runs.results import RunResult
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
 
-def error_of(result: RunResult, again: str = "", *, here: bool = False) -> dict[str, Any] | None:
-    """The `error` object of the envelope, with a command in `next`; `here` names the episode `@last`."""
+def error_of(
+    result: RunResult, again: str = "", *, rerun: str | None = None, here: bool = False
+) -> dict[str, Any] | None:
+    """The `error` object of the envelope, with commands in `next`; `rerun` as `rerun_flags` gives it, `here` names the
+    episode `@last`."""
     if result.error is None:
         return None
     error = dict(result.error)
     error.setdefault("retryable", False)
     error.setdefault("hint", "")
     if not error.get("next"):
-        error["next"] = _next(result, again, here=here)
+        error["next"] = _next(result, again, rerun, here=here)
     return error
 
 
-def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
+def rerun_flags(context: CommandContext, result: RunResult) -> str | None:
+    """The flags of the `rerun` that goes on where a run failed or was stopped, with the permissions of the command,
+    and with `--plan` where effects have to be decided about. None where it could not."""
+    point, given = result.rerun, context.call.given
+    if point is None:
+        return None
+    words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
+    words += ["--trust-level", given["trust_level"]] if given.get("trust_level") else []
+    words += [word for capability in given.get("confirm") or () for word in ("--confirm", capability)]
+    return "".join(f" {quote(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
+
+
+def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
     error = result.error or {}
     step = error.get("step")
-    episode = "@last" if here else short_episode(result.episode_id)
+    episode = _name(result, here=here)
     found = []
     if result.approve:
         found.append(f"cogcli resume {episode} {result.approve}{again}")
@@ -41,31 +57,46 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     if found:
         return found
     step = f" --step {step} --io" if isinstance(step, str) and step else ""
-    return [f"cogcli trace {episode}{step}{again}"]
+    found = [f"cogcli trace {episode}{step}{again}"]
+    keeps = result.rerun is not None and result.rerun.keeps
+    return [*found, f"cogcli rerun {episode}{rerun}{again}"] if keeps else found
+
+
+def _name(result: RunResult, *, here: bool) -> str:
+    return "@last" if here else short_episode(result.episode_id)
 
 
 def final_lines(
-    context: CommandContext, result: RunResult, wall_ms: int | None, *, brief: bool
+    context: CommandContext, result: RunResult, wall_ms: int | None, *, brief: bool, rerun: str | None = None
 ) -> list[StyledLine]:
     """The lines after the answer: error, outcome, next commands.
 
     With `-q`, and after a display that wrote the outcome (`brief`), only the error.
     """
     screen = context.screen
-    failed = result.status != "aborted"
-    error = error_of(result, context.again, here=screen.err.tty and not screen.ci) if failed else None
+    failed, here = result.status != "aborted", screen.err.tty and not screen.ci
+    error = error_of(result, context.again, rerun=rerun, here=here) if failed else None
+    next = list(error["next"]) if error else []
+    if not failed and result.exit_code and not screen.quiet:
+        episode = _name(result, here=here)
+        words = f"trace {episode}" if rerun is None else f"rerun {episode}{rerun}"
+        next = [f"cogcli {words}{context.again}"]
     lines = []
     if error:
         lines = error_lines(error, base=context.base, width=screen.err.width, verbose=context.verbose)
     if brief or screen.quiet:
-        return lines + (next_lines(error["next"]) if error else [])
+        return lines + next_lines(next)
     gap: list[StyledLine] = [[("", "")]] if error else []
     lines = [*gap, *lines, *gap, _outcome(context, result, wall_ms)]
-    if error:
-        return lines + next_lines(error["next"])
-    return lines + (
-        next_lines([f"cogcli trace @last{context.again}"]) if screen.hints and result.status == "ok" else []
-    )
+    if result.status == "ok":
+        return lines + (_looks(context) if screen.hints else [])
+    return lines + next_lines(next)
+
+
+def _looks(context: CommandContext) -> list[StyledLine]:
+    """After a run that went well: the two ways to look at it, in one line."""
+    looks = [f"cogcli {words}{context.again}" for words in ("trace @last", "report @last --open")]
+    return next_lines([f"   {context.screen.err.glyphs.dot}   ".join(looks)])
 
 
 def _outcome(context: CommandContext, result: RunResult, wall_ms: int | None) -> StyledLine:

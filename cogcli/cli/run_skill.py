@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cogcli.app.run_skill import run_given
+from cogcli.app.run_skill import options_of, policy_request, run_given
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
@@ -71,49 +71,30 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
 
 def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:
     """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
-    settings = context.settings
-    timeout = settings.value("timeout")
     return {
         "trace_id": _trace_id(flags.trace_id, problems),
-        "trust_level": settings.value("trust_level"),
         "confirmed": tuple(flags.confirm),
         "binds": parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems),
-        "fail_fast": not settings.value("keep_going"),
-        "max_workers": settings.value("max_workers"),
-        "timeout": None if timeout is None else float(timeout),
-        "step_timeout": float(settings.value("step_timeout")),
-        "conformance": settings.value("conformance"),
         "seed": flags.seed or 0,
         "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
-        "durability": settings.value("durability"),
+        **options_of(context.settings),
     }
 
 
 def _policy_request(
     context: CommandContext, flags: RunFlags, problems: list[CogcliError]
 ) -> PolicyRequest | None:
-    """What the flags say of the policy of a run; None where they say nothing. Raises as `resolve_pack`."""
+    """What the flags say of the policy of a run; None where they say nothing. Raises
+    EnvironmentRefusal as `policy_request`."""
     budget = parse_budget(flags.budget, problems)
     request = PolicyRequest(
         flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
     )
-    refusal = None
-    if bool(request.pack) != bool(request.intent):
-        lacking = "--intent" if request.pack else "--pack"
-        hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
-        refusal = UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
-    elif request.user and not request.pack:
-        refusal = UsageError(
-            "usage.flag", "`--user` is for the rules of a pack", hint="add --pack and --intent"
-        )
-    if refusal:
-        problems.append(refusal)
+    try:
+        return policy_request(context.settings, request)
+    except UsageError as error:
+        problems.append(error)
         return None
-    if request.pack:
-        from cogcli.app.packs import resolve_pack  # most runs have no pack
-
-        request = request._replace(pack=resolve_pack(context.settings, request.pack))
-    return request if any(request) else None
 
 
 def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:

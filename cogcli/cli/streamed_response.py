@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cogcli.agent.reply_text import partial_response
 from cogcli.cli.streams import Screen
 from cogcli.core.terminal_text import visible_block
 
@@ -14,9 +13,10 @@ class StreamedResponse:
         self._screen = screen
         self._shown = ""
 
-    def __call__(self, text: str) -> None:
-        """The text of a reply so far."""
-        response = partial_response(text)
+    def __call__(self, response: str) -> None:
+        """The response so far; an empty one begins another reply, below what was a draft."""
+        if self._shown and not response:
+            self.close("")
         if len(response) > len(self._shown) and response.startswith(self._shown):
             self._screen.notify(visible_block(response[len(self._shown) :]))
             self._shown = response
@@ -26,4 +26,4 @@ class StreamedResponse:
         shown, self._shown = self._shown, ""
         if shown:
             self._screen.notify("\n")
-        return bool(shown) and shown == response
+        return bool(shown) and shown.strip() == response.strip()  # a reply loses the blanks around it

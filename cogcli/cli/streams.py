@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import suppress
 
+from cogcli.cli.windows_console import enable_codes
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.system_text import parse_whole_number
 from cogcli.core.terminal_text import visible_block
@@ -36,7 +37,7 @@ class OutputStream:
         forced = environ.get("COGCLI_FORCE_TTY", "")
         self.tty = self.real_tty or parse_whole_number(forced) is not None
         self.width = _width(file, environ, forced) if self.tty else None
-        self.color = _wants_color(color, environ, self.real_tty)
+        self.color = _wants_color(color, environ, self.real_tty and _shows_colours(file))
         self.glyphs = _glyphs(file, environ)
         if file is not None and hasattr(file, "reconfigure"):
             file.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
@@ -136,6 +137,13 @@ def silence_stdout() -> None:
         os.close(null)
     except OSError:
         return
+
+
+def _shows_colours(file: TextIO | None) -> bool:
+    """Whether the terminal obeys the codes for colours; a console of Windows is told to."""
+    if sys.platform == "win32":
+        return file is not None and enable_codes(file.fileno())
+    return True
 
 
 def _is_tty(file: TextIO | None) -> bool:

@@ -84,10 +84,11 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     is_here = directory.parent in (home, home.resolve())
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
-    return [f"cogcli {text}{context.again}" for text in _continuations(shown, episode, now)]
+    return [f"cogcli {text}{context.again}" for text in continuations(shown, episode, now)]
 
 
-def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+    """The commands that continue a run, without the tool's name; `now` decides which requests are open."""
     if shown.unsealed:
         yield f"verify {episode} --repair"
         return
@@ -120,7 +121,8 @@ def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool
     width, glyphs, fold = stream.width, stream.glyphs, shown.fold
     lines = shown.note_lines
     lines.append(header(fold, glyphs, status=shown.status_text, now=now, width=width))
-    lines += tree(fold, glyphs, status=shown.status_text, width=width, only=shown.only)
+    full, word = shown.flags.full, shown.status_text
+    lines += tree(fold, glyphs, status=word, width=width, only=shown.only, full=full)
     if not shown.only:
         lines.append(footer(fold, glyphs))
     return lines

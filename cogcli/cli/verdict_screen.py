@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cogcli.cli.streams import OutputStream
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.protocols.exchange import Check, Frame
 from cogcli.report.humanize import count_of, duration
@@ -40,8 +41,11 @@ def _details_text(verdict: CheckResult) -> str:
     return f"{amount:<9} {took}".rstrip()
 
 
-def details(out: OutputStream, verdict: CheckResult, *, again: str = "") -> list[StyledLine]:
-    """The lines of one verdict: each check, the place in the reply, the request, the command that repeats it."""
+def details(
+    out: OutputStream, verdict: CheckResult, *, again: str = "", more: Mapping[str, str] = NOTHING
+) -> list[StyledLine]:
+    """The lines of one verdict: each check with its place, what `more` names, the request, the command that repeats
+    it."""
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
     lines: list[StyledLine] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
@@ -50,7 +54,7 @@ def details(out: OutputStream, verdict: CheckResult, *, again: str = "") -> list
     names = max((cells(check.name) for check in verdict.checks), default=0)
     for check in verdict.checks:
         lines += _check(out, check, names)
-    extras = {"curl": verdict.curl, "episode": verdict.episode, "re-run": again}
+    extras = {**more, "curl": verdict.curl, "episode": verdict.episode, "re-run": again}
     lines += [[(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text]
     return lines
 

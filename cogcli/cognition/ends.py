@@ -24,6 +24,8 @@ SKIPPED: Final = "action_skipped:read_only"
 UNUSABLE: Final = "reply_unusable"
 """Why there is no candidate: no reply of a model could be used, nor any repair of it."""
 
+_REPEATED: Final = "the same was proposed again, though it was told what came of it; say more in the message"
+
 
 class LoopEnding(NamedTuple):
     """The status of the decision, why, and the error of the run where it is none of success."""
@@ -49,7 +51,8 @@ def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
 
 def denied(reason: str) -> LoopEnding:
     """A rule, a permission, a budget or the loop guard."""
-    error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}")
+    hint = _REPEATED if reason.startswith("loop_guard:") else ""
+    error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]
         text = f"nothing is left of {key}"
@@ -64,10 +67,11 @@ def overpacked() -> LoopEnding:
     return LoopEnding("failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint))
 
 
-def unplanned(reason: str, replans: int) -> LoopEnding:
-    """No replan is left."""
+def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
+    """No replan is left; the detail is what was wrong with the last reply of a model."""
     if reason == UNUSABLE:
-        text = f"no reply of the model could be used, nor after {replans} replans"
+        last = f"; the last one: {detail}" if detail else ""
+        text = f"no reply of the model could be used, nor after {replans} replans{last}"
         return LoopEnding("failed", reason, AgentError("agent.reply", text))
     text = f"no plan after {replans} replans: {reason}"
     return LoopEnding("failed", reason, AgentError("agent.replans", text))

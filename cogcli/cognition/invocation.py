@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.agent.compaction import compact_messages
+from cogcli.agent.compaction import Compaction, compact_messages
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
 from cogcli.context.intent import IntentResult, resolve_intent
 from cogcli.context.tokenizer import ESTIMATE
@@ -77,6 +77,8 @@ class Invocation(NamedTuple):
     safety_mode: str
     policy: RunPolicy
     fetched: Fetched = Fetched()
+    summary: str = ""
+    """What a model said of the messages of the conversation that have no room."""
 
     def to_payload(self) -> dict[str, Any]:
         """The `agent` of `run.started`."""
@@ -135,12 +137,16 @@ class Invocation(NamedTuple):
             limits=self.limits,
         )
 
+    @property
+    def conversation(self) -> Compaction:
+        """The conversation so far as it has room in a context."""
+        messages = self.fetched.session["messages"] if self.fetched.session else ()
+        room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
+        return compact_messages(messages, room, summary=self.summary)
+
     def _session_texts(self) -> tuple[str, ...]:
         """The conversation so far as a context holds it; what finds no room in a quarter of it is summed up."""
-        if self.fetched.session is None:
-            return ()
-        room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
-        found = compact_messages(self.fetched.session["messages"], room)
+        found = self.conversation
         before = (
             [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
             if found.summary

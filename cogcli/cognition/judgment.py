@@ -1,7 +1,8 @@
 """Judgment: the candidate of a turn, with what a model has to be asked for it (docs/reference/agent-run.md#judgment).
 
 Every question is charged to the budget before it leaves. A context that is too long for the model is compiled once more
-with fewer tokens; any other failure of the model ends the run.
+with fewer tokens; any other failure of the model ends the run. What of a conversation has no room is summed up by the
+model, asked once; without an answer that can be used it is shown by its first sentences.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from cogcli.agent.job_prompts import ANSWER_TOKENS, build_summary_prompt, parse_summary
 from cogcli.cognition.ends import LoopEnding
 from cogcli.cognition.model_calls import tokens_of
 from cogcli.cognition.planner import Candidate, Judged, JudgmentView, Question
@@ -18,7 +20,7 @@ from cogcli.core.errors import InternalError
 from cogcli.engine.tasks import Effects
 from cogcli.episode.decision import TOKENS
 from cogcli.governance.budgets import Exceeded
-from cogcli.models.port import ModelError, ModelReply
+from cogcli.models.port import ModelError, ModelReply, ModelRequest
 
 SHORTER: Final = 0.8
 """The part of its tokens that a context is compiled with after a model found it too long."""
@@ -29,18 +31,37 @@ def judge(loop: Progress, view: JudgmentView, recompile: Callable[[float], Compi
     proposed: Candidate | Judged | Question = loop.planner.propose(view)
     shortened = False
     while isinstance(proposed, Question):
-        outcome = yield from _ask(loop, proposed)
+        outcome = yield from _ask(loop, proposed.purpose, proposed.request)
         if isinstance(outcome, ModelReply):
             proposed = proposed.take(outcome)
-        elif outcome is not None and outcome.kind == "context_too_long" and not shortened:
+        elif isinstance(outcome, Exceeded):
+            loop.exceed(outcome)
+            return None
+        elif outcome.kind == "context_too_long" and not shortened:
             shortened = True
             room = int(view.room * SHORTER)
             proposed = loop.planner.propose(view._replace(context=recompile(SHORTER), room=room))
         else:
-            if outcome is not None:
-                loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
+            loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
             return None
     return _keep_state(loop, proposed)
+
+
+def sum_up(loop: Progress) -> Effects:
+    """Ask the model for the summary of the messages that have no room in the context; whether there is one now."""
+    left = loop.given.conversation.left
+    if loop.reasoning is None or loop.turn > 1 or not left:
+        return False
+    most = min(ANSWER_TOKENS, int(loop.given.limits["tokens.output"]))
+    request = ModelRequest(
+        build_summary_prompt(left).messages, max_tokens=most, seed=loop.root.first.payload["seed"]
+    )
+    outcome = yield from _ask(loop, "summary", request)
+    summary = parse_summary(outcome.text) if isinstance(outcome, ModelReply) else None
+    if not isinstance(summary, str):
+        return False
+    loop.given = loop.given._replace(summary=summary)
+    return True
 
 
 def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
@@ -52,16 +73,15 @@ def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
     return proposed.candidate
 
 
-def _ask(loop: Progress, question: Question) -> Effects:
-    """The model's reply or error; None where no budget is left for the question."""
+def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
+    """The model's reply or error; Exceeded where no budget is left for the question."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
-    needs = tokens_of(question.request) + question.request.max_tokens
+    needs = tokens_of(request) + request.max_tokens
     reserved = loop.policy.budgets.reserve({TOKENS: needs})
     if isinstance(reserved, Exceeded):
-        loop.exceed(reserved)
-        return None
-    asked = yield from loop.reasoning.calls.ask(loop.turn, question.purpose, question.request)
+        return reserved
+    asked = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
     reserved.commit({TOKENS: asked.tokens})
     outcome: ModelReply | ModelError = asked.outcome
     return outcome

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from cogcli.agent.reply_text import partial_response
 from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.calls import Cancellation
 from cogcli.core.canonical import compact
@@ -22,12 +23,13 @@ from cogcli.engine.run import RootRun
 from cogcli.engine.tasks import Cancel, Effects, Interrupted, Next, Sleep, Spawn, Unanswered, WorkerCall
 from cogcli.events import build
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 from cogcli.models.port import LanguageModel, ModelError, ModelReply, ModelRequest, TokenUsage, retry_wait
 
 OpenModel = Callable[[int], LanguageModel]
 """Gives the model; called with how many requests of the run have an outcome already."""
-OnText = Callable[[str], None]
-"""Is given the text of an answer so far, from any thread."""
+OnResponse = Callable[[str], None]
+"""Is given what can be read of the response while a model writes it, from any thread; with each reply anew."""
 Outcome = ModelReply | ModelError
 
 
@@ -53,17 +55,17 @@ class RecordedModelCall:
 
 class ModelCalls:
     """The model calls of a run, in order. `open_model` is called for the first that the log does not answer; None on
-    replay. `on_text` makes the model stream where it can."""
+    replay. `on_response` makes the model stream where it can."""
 
     def __init__(
         self,
         root: RootRun,
         open_model: OpenModel | None,
-        on_text: OnText | None = None,
+        on_response: OnResponse | None = None,
         *,
         timeout_s: float = 60.0,
     ) -> None:
-        self._root, self._open, self._on_text = root, open_model, on_text
+        self._root, self._open, self._on_response = root, open_model, on_response
         self._timeout_ms = round(timeout_s * 1000)
         self._model: LanguageModel | None = None
         self._recorded: dict[str, RecordedModelCall] = {}
@@ -73,6 +75,7 @@ class ModelCalls:
         if root.engine.dispatcher is not None:
             for event in root.engine.sink.history():
                 self._take(event)
+                self._known += is_outcome(event)
 
     def ask(self, turn: int, purpose: str, request: ModelRequest) -> Effects:
         """Ask, and give what was `AnsweredCall`. Raises what the log raises, and what ends the run from outside."""
@@ -120,10 +123,13 @@ class ModelCalls:
         """One attempt, by a thread; over a log that is not live it never ends, and what cut it off there comes."""
         cancel, seconds = Cancellation(), request.timeout_ms / 1000
         late = ModelError("timeout", f"no answer within {seconds:g} s")
-        position = None if self._root.engine.is_live else inf
+        log = None if self._root.engine.is_live else self._root.engine.dispatcher
+        position = None if log is None else inf
 
         def perform() -> Outcome:
-            if position is not None or self._open is None:
+            if log is not None:
+                log.end_unanswered()
+            if self._open is None:
                 raise Unanswered
             self._model = self._model or self._open(self._known)
             try:
@@ -137,7 +143,7 @@ class ModelCalls:
             return error
 
     def _generate(self, model: LanguageModel, request: ModelRequest, cancel: Cancellation) -> ModelReply:
-        if self._on_text is None or "stream" not in model.describe().features:
+        if self._on_response is None or "stream" not in model.describe().features:
             return model.generate(request, cancel)
         pieces, text = model.stream(request, cancel), ""
         while True:
@@ -146,7 +152,7 @@ class ModelCalls:
             except StopIteration as end:
                 reply: ModelReply = end.value
                 return reply
-            self._on_text(text)
+            self._on_response(partial_response(text))
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
@@ -157,12 +163,10 @@ class ModelCalls:
             self._recorded[payload["call_id"]] = RecordedModelCall()
         elif event.event_type == "model.retried":
             self._recorded[payload["call_id"]].failures.append(ModelError.from_payload(payload["error"]))
-            self._known += 1
         elif event.event_type == "model.resent":
             self._recorded[payload["call_id"]].resent += 1
         elif event.event_type == "model.answered":
             self._recorded[payload["call_id"]].answer = outcome_of_log(payload)
-            self._known += 1
 
     def _note_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
         members = {"attempt": attempt, "reason": error.kind, "wait_ms": round(wait * 1000)}
@@ -194,6 +198,11 @@ class ModelCalls:
     def _emit(self, event_type: str, members: dict[str, Any]) -> Event:
         run = self._root.run
         return run.emit(build.of_turn(event_type, run.state.run_id, members))
+
+
+def is_outcome(event: Event) -> bool:
+    """Whether an event tells what came of a request."""
+    return row_of(event.event_type).answers_request
 
 
 class SendCounts(NamedTuple):

@@ -56,6 +56,13 @@ class ModelPlanner:
         return Question("judgment", request, _Answering(view.state, view.now, prompt, request).take)
 
 
+_FINISHED: Final = {
+    "length": "; it was cut off at its limit, `tokens.output` of the budget",
+    "filtered": "; the provider withheld it or a part of it",
+}
+"""What the end of an answer has to do with its faults."""
+
+
 class _Answering(NamedTuple):
     """One judgment: what was asked, and what was wrong with the replies so far."""
 
@@ -74,7 +81,8 @@ class _Answering(NamedTuple):
         after = self._replace(problems=(*self.problems, reply))
         if len(after.problems) > REPAIRS:
             notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
-            return Judged(Candidate("model", fault=UNUSABLE), self.state, notes)
+            why = _describe(reply, answer.finish)
+            return Judged(Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes)
         messages = repair_prompt(self.prompt, after.problems).messages
         return Question("repair", self.request._replace(messages=messages), after.take)
 
@@ -83,6 +91,12 @@ def _read(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
     if answer.tool_calls:
         return reply_of_tool_calls(answer.text, answer.tool_calls, limit)
     return parse_reply(answer.text, limit)
+
+
+def _describe(problem: ReplyProblem, finish: str) -> str:
+    """What is wrong with a reply, with what the provider says of its end."""
+    place = f" at {problem.pointer}" if problem.pointer else ""
+    return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
 
 
 def tools_of(view: JudgmentView) -> Iterator[ToolSpec]:

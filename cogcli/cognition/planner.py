@@ -44,6 +44,8 @@ class Candidate(NamedTuple):
     asking: bool = False
     fault: str = ""
     """Why nothing usable was proposed; empty where something was."""
+    fault_detail: str = ""
+    """The same for people."""
 
     def to_payload(self, decision_key: str) -> dict[str, Any]:
         """The members of `candidate.proposed`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from cogcli.agent.prompts import LOOP
 from cogcli.cognition.ends import LoopEnding, denied, refused, unplanned
 from cogcli.cognition.escalation import Escalation
 from cogcli.cognition.invocation import Invocation
@@ -149,7 +150,7 @@ class Progress:
         """Let the planner propose something else, if it may once more."""
         reserved = self.policy.budgets.reserve({"replans": 1})
         if isinstance(reserved, Exceeded):
-            self.ending = unplanned(reason, reserved.used)
+            self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
             return
         reserved.commit()
         self.replans += 1
@@ -158,7 +159,7 @@ class Progress:
     def note_trip(self, trip: LoopTrip) -> None:
         """Append a trip of the loop guard, and tell the planner."""
         self.record.emit("loop.detected", trip.to_payload())
-        self.notices.append({"type": "loop_detected", "text": trip.hint, **trip.to_payload()})
+        self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
 
     def ask_for(self, text: str) -> None:
         """Ask a person where a guardrail wants one for this text."""

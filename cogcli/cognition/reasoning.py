@@ -11,7 +11,7 @@ from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.update import add_message, advance_iteration, complete_tool_calls, end_run, new_state
 from cogcli.cognition.invocation import Invocation
-from cogcli.cognition.model_calls import ModelCalls, OnText, OpenModel
+from cogcli.cognition.model_calls import ModelCalls, OnResponse, OpenModel
 from cogcli.cognition.planner import Judged
 from cogcli.cognition.turn_record import TurnRecord
 from cogcli.engine.run import RootRun
@@ -25,7 +25,7 @@ class ModelAccess(NamedTuple):
 
     info: ModelInfo
     open: OpenModel | None = None
-    on_text: OnText | None = None
+    on_response: OnResponse | None = None
     mode: str = "adapt"
     timeout_s: float = 60.0
     secrets: LearnedSecrets | None = None
@@ -38,7 +38,7 @@ class Reasoning:
         self.state = state
         self._known_facts: dict[str, Any] = dict(state.reasoning.facts)
         """The facts that are no news."""
-        self.calls = ModelCalls(root, access.open, access.on_text, timeout_s=access.timeout_s)
+        self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
     def take(self, judged: Judged, record: TurnRecord) -> None:
         """Go on with the state that a judgment gave."""

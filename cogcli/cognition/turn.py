@@ -6,7 +6,7 @@ from typing import Any
 
 from cogcli.cognition.critic import Verification, verify
 from cogcli.cognition.ends import denial_of, denied, overpacked, refused
-from cogcli.cognition.judgment import judge
+from cogcli.cognition.judgment import judge, sum_up
 from cogcli.cognition.layers import ORDER
 from cogcli.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.cognition.progress import Progress
@@ -33,6 +33,8 @@ def pass_turn(loop: Progress) -> Effects:
         loop.record.run_layer(layer.name, skipped="off" if off else "")
     before, loop.effects = loop.effects, []
     context = _compile(loop)
+    if loop.ending is None and (yield from sum_up(loop)):
+        context = _compiled(loop)
     began = engine.now
     yield from _judge(loop, context, before)
     verification = _verify(loop, context)

@@ -21,6 +21,8 @@ _EVIDENCE: Final = 70
 _MEMORY: Final = 50
 _SESSION: Final = 40
 _NEARER: Final = 5
+_ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
+"""What a prompt says of an attachment; what is in it only a call reads."""
 """How much more a piece of evidence counts for each hop that it is nearer."""
 
 
@@ -83,6 +85,7 @@ def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dic
         for each in given.pack.decisions.objectives
         if not each.intents or intent.intent in each.intents
     ]
+    named = [{key: each[key] for key in _ATTACHMENT if key in each} for each in given.request.attachments]
     return {
         "system": "\n".join(identity),
         "developer": "\n".join(instructions),
@@ -91,6 +94,7 @@ def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> dic
             "objectives": objectives,
             "message": given.request.message,
             "params": intent.params,
+            **({"attachments": named} if named else {}),
         },
         "context_blocks": [block.to_payload() for block in blocks],
     }

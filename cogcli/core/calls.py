@@ -13,6 +13,9 @@ from cogcli.core.errors import TransportError
 HARMLESS: Final = ("none", "idempotent")
 """Effect classes whose calls may be repeated without asking anybody."""
 
+STEP_SECONDS: Final = 60.0
+"""What a step may take where neither it nor the options of the run say so, nor one attempt takes longer."""
+
 
 class Member(NamedTuple):
     """One binding of a pinned chain."""
@@ -26,6 +29,9 @@ class Member(NamedTuple):
     retry_backoff_factor: float = 2.0
     start_seconds: float = 0.0
     """Seconds that the service's program may take to start, beside the call's own time."""
+    fallback_on: str = "any"
+    """After which of the errors that fall back the next one is tried: `any`, or `unanswered` for those without a reply
+    that could be read."""
 
     @property
     def limit(self) -> float:
@@ -37,6 +43,8 @@ class Member(NamedTuple):
         payload = self._asdict()
         if not self.start_seconds:
             del payload["start_seconds"]
+        if self.fallback_on == "any":
+            del payload["fallback_on"]
         return payload
 
 

@@ -193,6 +193,8 @@ class SocketStream:
         if info == "is_readable":
             if self._socket.fileno() < 0:
                 return True  # like an idle socket with something to read: it is closed
+            if not hasattr(select, "poll"):  # Windows, where `select` takes any socket
+                return bool(select.select([self._socket], [], [], 0)[0])
             poll = select.poll()
             poll.register(self._socket, select.POLLIN)
             return bool(poll.poll(0))

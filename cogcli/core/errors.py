@@ -41,6 +41,8 @@ class CogcliError(Exception):
         self.file = file
         self.line = line
         self.column = column
+        self.samples: dict[str, str] = {}
+        """Of inputs that may be missing, by name: what `-p` takes to give them a value."""
 
     @property
     def exit_code(self) -> int:
@@ -79,6 +81,8 @@ class RuntimeErrorBase(CogcliError):
         self.record: dict[str, object] | None = None
         """What went over the wire before it failed, as members of the attempt's record
         (docs/reference/protocols.md#record)."""
+        self.usage: dict[str, int] | None = None
+        """What its reply reported, where one came that was not taken."""
         self.reply = ""
         """What was answered, as one short line without secrets."""
         self.retry_after: float | None = None
@@ -89,6 +93,8 @@ class RuntimeErrorBase(CogcliError):
         """The part of `expected` that is not there."""
         self.present: tuple[str, ...] = ()
         """The keys that are there instead."""
+        self.reason = ""
+        """Of a refusal by a Python function: its kind, such as `bad-data` (docs/reference/sdk.md#refused)."""
 
     @property
     def retryable(self) -> bool:
@@ -283,7 +289,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow(
         "control",
         ExpressionError,
-        "expr.missing expr.type router.no-case foreach.items foreach.limit scatter.failed",
+        "expr.missing expr.type expr.limit router.no-case foreach.items foreach.limit scatter.failed",
         NO,
     ),
     FailureRow(
@@ -350,7 +356,7 @@ FAILURES: tuple[FailureRow, ...] = (
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
-        " service.leftover trust.size resume.untrusted pack.unknown pack.mismatch pack.unpinned"
+        " service.leftover export.failed trust.size resume.untrusted pack.unknown pack.mismatch pack.unpinned"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy",
         ENVIRONMENT,
     ),
@@ -367,7 +373,9 @@ def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
     cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
     left = payload.get("left", True)
     message, hint = str(payload.get("message") or ""), str(payload.get("hint") or "")
-    return cls(code, message, hint=hint, left=None if left is None else bool(left))
+    error = cls(code, message, hint=hint, left=None if left is None else bool(left))
+    error.reason = str(payload.get("reason") or "")
+    return error
 
 
 def exit_code(code: str) -> int:

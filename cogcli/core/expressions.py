@@ -5,6 +5,7 @@ parser, never by eval.
 2. Values are compared without coercion: `1 == 1.0`, but `true` is not 1 and `"10"` is not 10.
 3. A path that leads nowhere is an error, but counts as null as an operand of `is null`, `is not null`, `== null` and
    `!= null`, and as an operand of `or` that is not the last.
+4. What is called by name is a function of `expression_functions.FUNCTIONS`; an error names the part that failed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
+from cogcli.core.expression_functions import FUNCTIONS, contains
+from cogcli.core.expression_hints import foreign_operator, function_meant, hint_for
 from cogcli.core.jsonvalue import NotJson, equal, kind_of, to_plain_json
+from cogcli.core.problems import meant_hint
 from cogcli.core.python_syntax import syntax_tree
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 
@@ -29,12 +33,14 @@ Evaluate = Callable[[Lookup], Any]
 
 
 class ExpressionFault(ValueError):
-    """A text outside the language. `column` is 1-based in the text; `name` is set where something is no path."""
+    """A text outside the language. `column` is 1-based in the text; `name` is set where something is no path; `hint`
+    says what to write instead, where that is known."""
 
-    def __init__(self, message: str, column: int = 1, name: str = "") -> None:
+    def __init__(self, message: str, column: int = 1, name: str = "", hint: str = "") -> None:
         super().__init__(message)
         self.column = column
         self.name = name
+        self.hint = hint
 
 
 class Mention(NamedTuple):
@@ -58,7 +64,7 @@ class Expression(NamedTuple):
 
 
 def evaluate(expression: Expression, lookup: Lookup, *, missing_is_null: bool = False) -> Any:
-    """The value of an expression. Raises ExpressionError `expr.missing` or `expr.type`."""
+    """The value of an expression. Raises ExpressionError `expr.missing`, `expr.type` or `expr.limit`."""
     if missing_is_null and expression.path is not None:
         value = lookup(expression.path)
         return None if value is MISSING else value
@@ -76,6 +82,9 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
             warnings.simplefilter("ignore")
             tree: ast.expr = syntax_tree(source.python, "eval").body
     except SyntaxError as error:
+        offset, sign, hint = foreign_operator(text)
+        if sign:
+            raise ExpressionFault(f"`{sign}` is not in the language", offset + 1, hint=hint) from None
         column = source.offset(error.lineno or 1, (error.offset or 1) - 1) + 1
         raise ExpressionFault(f"not an expression: {error.msg}", column) from None
     except (ValueError, MemoryError, RecursionError):
@@ -109,6 +118,7 @@ class _SourceText:
         self._length = len(stripped)
         self._added: list[int] = []
         self.python = "".join(self._pieces(stripped))
+        self._is_plain = not self._added and "\n" not in stripped and stripped.isascii()
 
     def _pieces(self, text: str) -> Iterator[str]:
         after_path, length = False, 0
@@ -132,6 +142,8 @@ class _SourceText:
 
     def start(self, node: ast.expr) -> int:
         """Where in the text a node starts; Python counts bytes."""
+        if self._is_plain:
+            return self._indent + min(node.col_offset, max(self._length - 1, 0))
         line = self.python.split("\n")[node.lineno - 1]
         return self.offset(node.lineno, len(line.encode()[: node.col_offset].decode(errors="ignore")))
 
@@ -148,9 +160,22 @@ class _ExpressionParser:
         self._source = source
         self.mentions: list[Mention] = []
 
-    def fault(self, message: str, node: ast.expr, *, name: str = "") -> ExpressionFault:
+    def fault(self, message: str, node: ast.expr, *, name: str = "", hint: str = "") -> ExpressionFault:
         """A fault at a node."""
-        return ExpressionFault(message, self._source.start(node) + 1, name)
+        return ExpressionFault(message, self._source.start(node) + 1, name, hint)
+
+    def placed(self, node: ast.expr, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """`compute`, whose errors say which part of the expression they are about."""
+
+        def placed(*values: Any) -> Any:
+            try:
+                return compute(*values)
+            except ExpressionError as error:
+                start = self._source.start(node) + 1
+                error.message = f"`{_excerpt(node, 60)}` at character {start}: {error.message}"
+                raise
+
+        return placed
 
     def mention(self, reference: Reference, node: ast.expr, *, lenient: bool = False) -> None:
         """Remember a reference and where it stands."""
@@ -163,7 +188,7 @@ class _ExpressionParser:
         compile_node = _COMPILE.get(type(node))
         if compile_node is None:
             word = type(node).__name__.lower()
-            raise self.fault(f"`{_excerpt(node)}` ({word}) is not in the language", node)
+            raise self.fault(f"`{_excerpt(node)}` ({word}) is not in the language", node, hint=hint_for(node))
         return compile_node(self, node, depth)
 
     def constant(self, node: ast.Constant, depth: int) -> Evaluate:
@@ -209,10 +234,12 @@ class _ExpressionParser:
     def comparison(self, node: ast.Compare, depth: int) -> Evaluate:
         operands = [node.left, *node.comparators]
         pairs = zip(operands, node.ops, operands[1:], strict=False)
-        links = [self.link(left, operator, right, depth + 1) for left, operator, right in pairs]
+        links = [self.link(node, left, operator, right, depth + 1) for left, operator, right in pairs]
         return lambda lookup: all(link(lookup) for link in links)
 
-    def link(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> Evaluate:
+    def link(
+        self, chain: ast.Compare, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int
+    ) -> Evaluate:
         """One comparison of a chain."""
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
@@ -221,8 +248,23 @@ class _ExpressionParser:
             return lambda lookup: (value(lookup) is None) is not negated
         null = _is_null(left) or _is_null(right)
         compiled = self.lenient if null and isinstance(operator, ast.Eq | ast.NotEq) else self.compiled
-        a, b, compare = compiled(left, depth), compiled(right, depth), _COMPARE[type(operator)]
+        a, b = compiled(left, depth), compiled(right, depth)
+        compare = self.placed(chain, _COMPARE[type(operator)])
         return lambda lookup: compare(a(lookup), b(lookup))
+
+    def call(self, node: ast.Call, depth: int) -> Evaluate:
+        if not isinstance(node.func, ast.Name):
+            raise self.fault(f"`{_excerpt(node)}` is not in the language", node, hint=_method_hint(node))
+        name = node.func.id
+        function = FUNCTIONS.get(name)
+        if function is None:
+            hint = meant_hint(function_meant(name)) or f"there are {', '.join(FUNCTIONS)}"
+            raise self.fault(f"there is no function `{name}`", node, hint=hint)
+        if node.keywords or not function.least <= len(node.args) <= function.most:
+            raise self.fault(f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}")
+        arguments = [self.compiled(argument, depth + 1) for argument in node.args]
+        compute = self.placed(node, function.call)
+        return lambda lookup: compute(*[argument(lookup) for argument in arguments])
 
     def reference(self, node: ast.expr, depth: int) -> Evaluate:
         if isinstance(node, ast.Name) and node.id in _NAMES and node.id not in self._loop_names:
@@ -272,6 +314,15 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
     return text.encode("utf-8", "backslashreplace").decode()[:limit]
 
 
+def _method_hint(node: ast.Call) -> str:
+    """The function that a method was meant to be, with what it was called on."""
+    meant = function_meant(node.func.attr) if isinstance(node.func, ast.Attribute) else []
+    if not meant or not isinstance(node.func, ast.Attribute):
+        return ""
+    arguments = ", ".join(_excerpt(each) for each in (node.func.value, *node.args))
+    return f"write {meant[0]}({arguments})"
+
+
 def _is_null(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in ("null", "none")
@@ -299,17 +350,6 @@ def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any,
     return ordered
 
 
-def _contains(a: Any, b: Any) -> bool:
-    kind = kind_of(b)
-    if kind == "list":
-        return any(equal(a, item) for item in b)
-    if kind in ("object", "text") and kind_of(a) == "text":
-        return a in b
-    raise ExpressionError(
-        "expr.type", f"`in` looks into a list, an object or a text, found {kind_of(a)} in {kind}"
-    )
-
-
 _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Eq: equal,
     ast.NotEq: lambda a, b: not equal(a, b),
@@ -317,8 +357,8 @@ _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.LtE: _ordered("<=", lambda a, b: bool(a <= b)),
     ast.Gt: _ordered(">", lambda a, b: bool(a > b)),
     ast.GtE: _ordered(">=", lambda a, b: bool(a >= b)),
-    ast.In: _contains,
-    ast.NotIn: lambda a, b: not _contains(a, b),
+    ast.In: lambda a, b: contains(b, a),
+    ast.NotIn: lambda a, b: not contains(b, a),
 }
 
 _COMPILE: Final[dict[type[ast.expr], Callable[[_ExpressionParser, Any, int], Evaluate]]] = {
@@ -326,6 +366,7 @@ _COMPILE: Final[dict[type[ast.expr], Callable[[_ExpressionParser, Any, int], Eva
     ast.List: _ExpressionParser.listed,
     ast.UnaryOp: _ExpressionParser.unary,
     ast.BoolOp: _ExpressionParser.boolean,
+    ast.Call: _ExpressionParser.call,
     ast.Compare: _ExpressionParser.comparison,
     ast.Name: _ExpressionParser.reference,
     ast.Attribute: _ExpressionParser.reference,

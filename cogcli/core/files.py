@@ -9,7 +9,7 @@ import stat
 # On the way of every command: importing `typing` would take longer than all the rest of this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import BinaryIO, Literal
 
     Reason = Literal["missing", "not-regular", "too-large", "unreadable"]
 
@@ -24,6 +24,14 @@ _READ = (
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _CHUNK = 1 << 20
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
+_WRITE_HINTS = {
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file stands where a folder has to be: move it away"),
+    errno.EISDIR: "a folder stands where the file has to be: move it away",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EROFS: "nothing can be written on this file system: choose another place",
+    errno.ENOSPC: "free some space",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "free some space",
+}
 _NOT_REGULAR = (errno.ENXIO, errno.ENODEV, errno.EISDIR)  # sockets, devices without a driver
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -71,6 +79,23 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
         os.close(handle)
 
 
+def open_regular(path: str, *, limit: int) -> BinaryIO:
+    """A regular file of at most `limit` bytes, open for reading; a link at `path` is not followed. Raises
+    FileRefused."""
+    try:
+        handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from error
+    found = os.fstat(handle)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= limit:
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISREG(found.st_mode):
+        raise FileRefused(path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+    raise FileRefused(path, "not-regular", f"is {kind}, not a regular file")
+
+
 def _refused(name: str, error: OSError | ValueError) -> FileRefused:
     if isinstance(error, ValueError):
         return FileRefused(name, "missing", "no file has such a name")
@@ -96,13 +121,15 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
     """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
 
     A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced, not
-    followed. On an `OSError` the old file is in place and no temporary file is left, unless the very last
-    sync, of the directory, failed: then the new file is in place but may not survive a power cut.
+    followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`. On an `OSError`
+    the old file is in place and no temporary file is left, unless the very last sync, of the directory,
+    failed: then the new file is in place but may not survive a power cut.
     """
     from contextlib import suppress
 
     name = os.fspath(path)
     folder = os.path.dirname(name) or os.curdir
+    _refuse_special(name)
     # The dot keeps a file left by a power cut out of every listing of specs.
     temporary = os.path.join(folder, f".tmp-{os.urandom(8).hex()}")
     handle = os.open(temporary, _CREATE, 0o600)
@@ -119,6 +146,20 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
             with suppress(OSError):  # the error that came before is the one to raise
                 os.unlink(temporary)
     _sync_folder(folder)
+
+
+def hint_for_write(error: OSError | ValueError) -> str:
+    """What helps where a file, or its folder, could not be written."""
+    return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
+
+
+def _refuse_special(path: str) -> None:
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except OSError:
+        return  # nothing is there, or a link to nothing
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a regular file", path)
 
 
 def _fill(handle: int, data: bytes, mode: int) -> None:

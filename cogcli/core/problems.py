@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -9,6 +10,7 @@ from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, VETOED, CogcliError
 
 KeyPath = tuple[Any, ...]
 """Keys and list indices from the root of a document."""
+_MEANT: Final = re.compile(r"did you mean `([^`]+(?:` or `[^`]+)*)`\?")
 Severity = Literal["E", "W", "R"]
 """E error, W warning, R warning in `validate` and error when a run needs it."""
 
@@ -53,9 +55,21 @@ def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
     return meant_hint(did_you_mean(word, known))
 
 
+def suggest_path(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
+    """A hint sentence naming whole paths: what may have been meant by one word of a path, between what stands before
+    and after it; or the empty string."""
+    return meant_hint([f"{before}{name}{after}" for name in did_you_mean(word, known)])
+
+
 def meant_hint(names: Sequence[str]) -> str:
     """A hint sentence naming each of these, or the empty string."""
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
+
+
+def meant_by(hint: str) -> list[str]:
+    """The names in a hint that begins as `meant_hint` writes it; none in another."""
+    found = _MEANT.match(hint)
+    return found[1].split("` or `") if found else []
 
 
 def list_known(known: Iterable[str], *, limit: int = 6) -> str:

@@ -17,7 +17,7 @@ from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import NOWHERE, DocumentFault, Pointer, found_at, parse_reference, pointer_text
 from cogcli.core.jsonvalue import kind_of
-from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.core.problems import did_you_mean, suggest_path
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.yaml import reader
 from cogcli.yaml.positions import Places
@@ -208,7 +208,8 @@ def check_references(document: dict[str, Any]) -> None:
             text = f"{where}: `$ref` to `{target}`, which is not there"
             *above, name = parse_reference(target)
             siblings = found_at(document, tuple(above))
-            near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
+            before = f"{pointer_text(tuple(above))}/"
+            near = suggest_path(name, siblings, before=before) if isinstance(siblings, dict) else ""
             hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
 

@@ -155,7 +155,7 @@ def _call_chain(record: StepRecord, capability: Capability, values: dict[str, An
     record.chain, record.member = chain, chain.members[0]
     _record_intent(record, capability, record.member)
     answer = yield from _try_chain(record, capability, chain, values)
-    record.count_answer(answer)
+    record.count_call(answer.usage)
     output: dict[str, Any] = answer.output
     return output
 
@@ -216,7 +216,8 @@ def _try_chain(
                 yield from record.wait(wait)
                 continue
             break
-        if not (failure.falls_back and may_call_again):
+        answered = isinstance(failure, ResponseMappingError) and member.fallback_on == "unanswered"
+        if answered or not (failure.falls_back and may_call_again):
             break
     else:
         _note_passed_over(record, chain, len(chain.members))
@@ -317,9 +318,11 @@ def _note_attempt(
         error.binding_id, error.service_id = member.binding_id, member.service_id
         status = "circuit_open" if error.code == "call.circuit-open" else "failed"
         entry.update(status=status, code=error.code, message=error.message, left=error.left)
+        if error.usage:
+            entry["usage"] = dict(error.usage)
         entry.update(error.record or {})
         if error.code not in _NO_ANSWER and error.left:
-            record.usage["tool_calls"] += 1
+            record.count_call(error.usage)
     record.attempts.append(entry)
 
 
@@ -362,10 +365,10 @@ def _chain_error(
     if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
         return _doubt_error(capability, last.message)
     if first is not None and first is not last:
-        last.message = (
-            f"{last.message} (attempt {number}, through `{last.binding_id}`;"
-            f" first through `{first.binding_id}`: {first.message})"
-        )
+        began = (first.binding_id, first.message)
+        same = began == (last.binding_id, last.message)
+        told = "" if same else f", through `{last.binding_id}`; first through `{began[0]}`: {began[1]}"
+        last.message = f"{last.message} (attempt {number}{told})"
     return last
 
 

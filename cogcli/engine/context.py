@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from cogcli.core.calls import STEP_SECONDS
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
@@ -30,18 +31,23 @@ class RunOptions(NamedTuple):
     confirmed_capabilities: frozenset[str] = frozenset()
     fail_fast: bool = True
     max_workers: int = 8
-    step_timeout_seconds: float = 60.0
+    step_timeout_seconds: float | None = None
     timeout_seconds: float | None = None
     binds: Mapping[str, str] = {}
     required_conformance_profile: str | None = None
+    prefer: tuple[str, ...] = ()
 
     def to_payload(self) -> dict[str, Any]:
         """The `options` of `run.started`."""
-        return {
+        payload = {
             **self._asdict(),
             "confirmed_capabilities": sorted(self.confirmed_capabilities),
             "binds": dict(self.binds),
+            "prefer": list(self.prefer),
         }
+        if not self.prefer:
+            del payload["prefer"]
+        return payload
 
 
 class Doubts(Protocol):
@@ -228,17 +234,22 @@ class Run:
         self.engine.held.append(Held(self, path, draft, durable))
 
     def step_limit(self, planned: PlannedStep, path: str) -> float | None:
-        """The seconds one invocation of a step may take; one of a nested skill is bounded only where it says so, one
+        """The seconds one invocation of a step may take: the least that the step and the options of the run give, else
+        60, or more where one attempt may take more. One of a nested skill is bounded only where the step says so, one
         that the log has as cut off from outside is not: on replay it would reach its own limit first."""
         dispatcher = self.engine.dispatcher
         if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
             return None
-        declared = planned.step.config.timeout_seconds
-        targets = planned.all_targets
-        if declared is not None or any(target.capability is None for target in targets):
+        declared, most = planned.step.config.timeout_seconds, self.engine.options.step_timeout_seconds
+        if any(target.capability is None for target in planned.all_targets):
             return declared
-        limit = self.engine.options.step_timeout_seconds
-        for target in targets:
+        if declared is None and most is None:
+            return self._longest_attempt(planned)
+        return min(limit for limit in (declared, most) if limit is not None)
+
+    def _longest_attempt(self, planned: PlannedStep) -> float:
+        limit = STEP_SECONDS
+        for target in planned.all_targets:
             try:
                 chain = self.engine.runner.chain(target.uses)
             except RuntimeErrorBase:

@@ -22,7 +22,7 @@ from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Spawn, Task
-from cogcli.mapping.apply import Write, write_value
+from cogcli.mapping.apply import ReusedResult, Write, write_value
 from cogcli.mapping.expressions import holds, value_of
 from cogcli.mapping.inputs import Scope, resolve_input
 from cogcli.mapping.outputs import writes_of
@@ -78,11 +78,19 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
             loop[foreach.index_name] = index
         inner = record.part(planned, index)
         inner.siblings = siblings
-        steps = invoke(planned, inner, Scope(run.state, loop))
+        taken = run.engine.taken_over.get(inner.path)
+        steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
         return _part(planned, record, inner, steps, label=index, item=True)
 
     results = yield from _run_together(len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
+
+
+def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
+    """The output of the same item in the earlier run."""
+    inner.reused_from = taken.origin
+    yield from ()
+    return taken.output
 
 
 # -- several invocations ----------------------------------------------------------------------------------------------

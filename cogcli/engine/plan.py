@@ -139,7 +139,7 @@ def _planned_step(
     skills: Mapping[str, Skill],
 ) -> PlannedStep:
     config = step.config
-    loop = _loop_names(step)
+    loop = step.loop_names
 
     def target_of(uses: str) -> StepTarget:
         skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
@@ -166,12 +166,6 @@ def _planned_step(
         expressions=_expressions(step, loop),
         rules=_rules(step, called, produces),
     )
-
-
-def _loop_names(step: Step) -> frozenset[str]:
-    foreach = step.config.foreach
-    names = (foreach.as_name, foreach.index_name) if foreach else ()
-    return frozenset(name for name in names if name)
 
 
 def _produces(step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]) -> Fields:

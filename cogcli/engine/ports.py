@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.events.envelope import Draft, Event
@@ -114,6 +114,11 @@ class Dispatcher(Protocol):
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:
         """The outcome of an attempt in the log; None for one that is made live."""
+        ...
+
+    def end_unanswered(self) -> NoReturn:
+        """End what the log has begun without an outcome, and which is no attempt at a service; only where it is not
+        live. Raises Cancelled where the run is being closed, else Unanswered."""
         ...
 
     def starts_at(self, run_id: str, path: str) -> float | None:

@@ -274,4 +274,5 @@ def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
         "retryable": error.retryable,
         "hint": error.hint,
     }
-    return {**payload, "effect": error.effect} if error.effect else payload
+    told = {"reason": error.reason, "effect": error.effect}
+    return payload | {name: text for name, text in told.items() if text}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import Answer, BindingChain, Member, Siblings
+from cogcli.core.calls import BindingChain, Member, Siblings
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
@@ -182,9 +182,8 @@ class StepRecord:
         )
         self.run.emit(draft, durable=self.durable)
 
-    def count_answer(self, answer: Answer) -> None:
-        """Count an answered attempt."""
-        usage = answer.usage
+    def count_call(self, usage: Mapping[str, int] | None) -> None:
+        """Count an attempt to which a reply came, with the usage that this reported."""
         self.usage["llm_calls" if usage else "tool_calls"] += 1
         if usage:
             self.usage["tokens_in"] += _first(usage, _TOKENS_IN)
@@ -312,8 +311,5 @@ def excerpt(value: Any) -> str:
 def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
     """The `error` object of a closing event."""
     payload = {"code": error.code, "message": error.message, "retryable": error.retryable}
-    if error.hint:
-        payload["hint"] = error.hint
-    if error.effect:
-        payload["effect"] = error.effect
-    return payload
+    told = {"hint": error.hint, "reason": error.reason, "effect": error.effect}
+    return payload | {name: text for name, text in told.items() if text}

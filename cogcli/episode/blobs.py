@@ -19,7 +19,7 @@ import orjson
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.core.strict_json import loads as strict_loads
-from cogcli.episode.folder import Folder, disk_errors
+from cogcli.episode.folder import SYNCED, Folder, disk_errors
 from cogcli.episode.layout import BLOBS, is_digest
 
 SPILL: Final = 64 * 1024
@@ -145,12 +145,12 @@ class BlobFolder:
         if folder is None or not self._unsynced:
             return
         for name in self._unsynced:
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+            fd = folder.descriptor(name, SYNCED)
             try:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-        os.fsync(folder.fd)
+        folder.sync()
         self._unsynced.clear()
 
     def _open_folder(self) -> Folder:

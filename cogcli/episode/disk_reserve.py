@@ -35,12 +35,12 @@ class DiskReserve:
         self.held = True
         if anew:
             with suppress(FileNotFoundError):
-                os.unlink(BALLAST, dir_fd=folder.fd)
+                folder.unlink(BALLAST)
         fd = folder.create(BALLAST, os.O_WRONLY)
         with ExitStack() as undo:
             undo.callback(self.free)
             try:
-                write_all(fd, f"pid {os.getpid()} on {os.uname().nodename[:64]}\n".encode())
+                write_all(fd, f"pid {os.getpid()} on {_host_name()[:64]}\n".encode())
                 _reserve(fd)
             finally:
                 os.close(fd)
@@ -59,8 +59,12 @@ class DiskReserve:
         """Give the room back. Raises OSError."""
         if self.held:
             with suppress(FileNotFoundError):
-                os.unlink(BALLAST, dir_fd=self._folder.fd)
+                self._folder.unlink(BALLAST)
             self.held = False
+
+
+def _host_name() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "this-host")
 
 
 def _reserve(fd: int) -> None:

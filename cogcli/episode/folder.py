@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator
@@ -17,12 +17,19 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.file_lock import is_free
 from cogcli.core.files import FileRefused
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd
+"""Whether names can be resolved inside an open directory. On Windows they are looked up by path, and rule 1 is off."""
+
+_OPENED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _OPENED
+_READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _APPEND: Final = _READ | os.O_RDWR | os.O_APPEND
-_CREATE: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE: Final = os.O_CREAT | os.O_EXCL
+SYNCED: Final = os.O_RDONLY if BY_DESCRIPTOR else os.O_RDWR
+"""The flags for a file that is only opened to be put on disk: Windows asks for the right to write."""
 _CHUNK: Final = 1 << 20
 TEMPORARY: Final = ".tmp-"
 """How the names of files that are not in place yet begin."""
@@ -51,31 +58,70 @@ def disk_errors(path: Path) -> Iterator[None]:
 class Folder:
     """An open directory. Close it, or use it in a `with`."""
 
-    def __init__(self, path: Path, fd: int) -> None:
+    def __init__(self, path: Path, fd: int | None) -> None:
+        """`fd` is None where directories are not opened (`BY_DESCRIPTOR`)."""
         self.path = path
-        self.fd = fd
+        self._fd = fd
 
     @classmethod
     def open(cls, path: Path) -> Folder:
         """The directory at `path`; its last component may be no link. Raises OSError."""
-        return cls(path, os.open(path, _DIRECTORY))
+        if BY_DESCRIPTOR:
+            return cls(path, os.open(path, _DIRECTORY))
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "is not a directory", str(path))
+        return cls(path, None)
 
     def sub(self, name: str) -> Folder:
         """A directory inside this one. Raises OSError."""
-        return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self.fd))
+        if not BY_DESCRIPTOR:
+            return Folder.open(self.path / name)
+        return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self._fd))
+
+    def _at(self, name: str) -> str:
+        """What names an entry together with `dir_fd=self._fd`."""
+        return name if BY_DESCRIPTOR else os.path.join(self.path, name)
+
+    def descriptor(self, name: str, flags: int) -> int:
+        """A descriptor of the file, links not followed; 0600 where it is created. Raises OSError."""
+        if not BY_DESCRIPTOR and stat.S_ISLNK(self._mode(name)):
+            raise OSError(errno.ELOOP, "is a symbolic link")
+        return os.open(self._at(name), flags | _OPENED, 0o600, dir_fd=self._fd)
+
+    def names(self) -> list[str]:
+        """Every name in the directory. Raises OSError."""
+        return os.listdir(self.path if self._fd is None else self._fd)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file. Raises OSError."""
+        os.unlink(self._at(name), dir_fd=self._fd)
+
+    def remove_directory(self, name: str) -> None:
+        """Remove an empty directory. Raises OSError."""
+        os.rmdir(self._at(name), dir_fd=self._fd)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file or directory another name here; a file of that name is replaced. Raises OSError."""
+        os.replace(self._at(name), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def sync(self) -> None:
+        """Put the entries on disk, where a directory can be. Raises OSError."""
+        if self._fd is not None:
+            os.fsync(self._fd)
 
     def make(self, name: str) -> Folder:
         """A new directory inside this one, 0700. Raises OSError, FileExistsError among them."""
-        os.mkdir(name, 0o700, dir_fd=self.fd)
+        os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
-        os.fchmod(made.fd, 0o700)
+        if made._fd is not None:
+            os.fchmod(made._fd, 0o700)
         return made
 
     def close(self) -> None:
         """Give the directory back; may be called twice."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        if self._fd is not None and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def __enter__(self) -> Folder:
         return self
@@ -86,33 +132,38 @@ class Folder:
     def entries(self) -> dict[str, os.stat_result]:
         """Every name in the directory and what it is, links not followed, sorted by name."""
         found = {}
-        for name in sorted(os.listdir(self.fd)):
+        for name in sorted(self.names()):
             with contextlib.suppress(FileNotFoundError):
-                found[name] = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+                found[name] = os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False)
         return found
 
     def holds(self, name: str) -> bool:
         """Whether a regular file of this name is there."""
         return stat.S_ISREG(self._mode(name))
 
+    def holds_directory(self, name: str) -> bool:
+        """Whether a directory of this name is there, and no link."""
+        return stat.S_ISDIR(self._mode(name))
+
     def _mode(self, name: str) -> int:
         """What a name is, links not followed; 0 where that cannot be seen."""
         try:
-            return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
+            return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False).st_mode
         except OSError:
             return 0
 
     def create(self, name: str, flags: int) -> int:
         """The descriptor of a new file, 0600. Raises OSError."""
-        fd = os.open(name, _CREATE | flags, 0o600, dir_fd=self.fd)
-        os.fchmod(fd, 0o600)
+        fd = self.descriptor(name, _CREATE | flags)
+        if BY_DESCRIPTOR:
+            os.fchmod(fd, 0o600)
         return fd
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
         """The descriptor of a regular file, for reading, or for appending too. Raises FileRefused."""
         place = str(self.path / name)
         try:
-            fd = os.open(name, _APPEND if appending else _READ, dir_fd=self.fd)
+            fd = self.descriptor(name, _APPEND if appending else _READ)
         except FileNotFoundError as error:
             raise FileRefused(place, "missing", "does not exist") from error
         except OSError as error:
@@ -132,12 +183,9 @@ class Folder:
         except FileRefused:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
+            return not is_free(fd)
         finally:
             os.close(fd)
-        return False
 
     def size(self, name: str) -> int:
         """How many bytes a regular file has. Raises FileRefused."""
@@ -190,28 +238,36 @@ class Folder:
                     os.fsync(fd)
             finally:
                 os.close(fd)
-            os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+            self.rename(temporary, name)
             if sync:
-                os.fsync(self.fd)
+                self.sync()
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=self.fd)
+                self.unlink(temporary)
             raise disk_refusal(self.path / name, error) from error
 
     def remove_files(self, beginning: str = "") -> None:
         """Remove the regular files whose names begin so. Raises OSError."""
         for name, found in self.entries().items():
             if name.startswith(beginning) and stat.S_ISREG(found.st_mode):
-                os.unlink(name, dir_fd=self.fd)
+                self.unlink(name)
 
     def sync_with_parent(self) -> None:
         """Put the directory, and its own entry in the directory above, on disk. Raises OSError."""
-        os.fsync(self.fd)
-        above = os.open("..", _DIRECTORY, dir_fd=self.fd)
+        self.sync()
+        if not BY_DESCRIPTOR:
+            return
+        above = os.open("..", _DIRECTORY, dir_fd=self._fd)
         try:
             os.fsync(above)
         finally:
             os.close(above)
+
+
+def read_at(fd: int, size: int, offset: int) -> bytes:
+    """At most `size` bytes from an offset on. Raises OSError."""
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, size)
 
 
 def write_all(fd: int, data: bytes) -> None:

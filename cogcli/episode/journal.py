@@ -12,7 +12,6 @@ docs/reference/episode.md#disk-full. Of the code alone:
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import orjson
 
 from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
+from cogcli.core.file_lock import lock
 from cogcli.core.redact import Redactor
 from cogcli.core.system import Clock, IdSource
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
@@ -50,10 +50,10 @@ def unmake(folder: Folder) -> None:
     with contextlib.suppress(OSError):
         with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
             kept.remove_files()
-            os.rmdir(BLOBS, dir_fd=folder.fd)
+            folder.remove_directory(BLOBS)
         for name in (EVENTS, LEARN, BALLAST):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder.fd)
+                folder.unlink(name)
         os.rmdir(folder.path)
 
 
@@ -117,7 +117,7 @@ class Journal:
                 fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
                 end = End(0, first_link(episode_id), "", 0, "", FIRST)
                 opened.callback(os.close, fd)
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                lock(fd, wait=True)
             else:
                 fd, end = resumed
             self._reserve = DiskReserve(folder, anew=resumed is not None)

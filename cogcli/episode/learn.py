@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from cogcli.core.calls import STEP_SECONDS
 from cogcli.core.canonical import digest
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.episode import summary
@@ -81,6 +82,7 @@ def _fallbacks(fold: LogFold) -> Iterator[dict[str, Any]]:
 
 def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
     limit = object_of(fold.projection.start_payload.get("options")).get("step_timeout_seconds")
+    limit = STEP_SECONDS if limit is None else limit
     if not isinstance(limit, int | float) or limit <= 0:
         return
     # Past the limit the step had one of its own.

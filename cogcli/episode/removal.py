@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.core.errors import CogcliError
+from cogcli.core.file_lock import is_free
 from cogcli.core.files import FileRefused
 from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import EVENTS, is_episode_id
@@ -73,7 +73,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
         if is_being_made(row) or not may_go(row):
             return False
         name = f"{REMOVED}{directory.name}-{os.urandom(4).hex()}"
-        os.rename(directory.name, name, src_dir_fd=runs.fd, dst_dir_fd=runs.fd)
+        runs.rename(directory.name, name)
         _delete(runs, name)
         return True
     return False
@@ -82,8 +82,8 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
 def remove_leftovers(runs_dir: Path) -> None:
     """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir.resolve()) as runs:
-        entries = [entry for entry in os.scandir(runs.fd) if entry.name.startswith(REMOVED)]
-        for name in [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]:
+        names = [name for name in runs.names() if name.startswith(REMOVED)]
+        for name in filter(runs.holds_directory, names):
             with suppress(FileNotFoundError), runs.sub(name) as folder, _locked(folder) as locked:
                 if locked:
                     _delete(runs, name)
@@ -98,13 +98,7 @@ def _locked(folder: Folder) -> Iterator[bool]:
         yield error.reason == "missing"
         return
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        locked = False
-    else:
-        locked = True
-    try:
-        yield locked
+        yield is_free(fd)
     finally:
         os.close(fd)
 
@@ -118,8 +112,8 @@ def _delete(parent: Folder, name: str) -> None:
                     _delete(folder, entry)
                 else:
                     with suppress(FileNotFoundError):
-                        os.unlink(entry, dir_fd=folder.fd)
-        os.rmdir(name, dir_fd=parent.fd)
+                        folder.unlink(entry)
+        parent.remove_directory(name)
 
 
 # -- pins --------------------------------------------------------------------------------------------------------------
@@ -128,7 +122,7 @@ def _delete(parent: Folder, name: str) -> None:
 def read_pins(runs_dir: Path) -> frozenset[str]:
     """The ids of all pinned episodes, those that are gone among them. Raises EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir / PINS), suppress(FileNotFoundError), _open_pins(runs_dir) as pins:
-        return frozenset(filter(is_episode_id, os.listdir(pins.fd)))
+        return frozenset(filter(is_episode_id, pins.names()))
     return frozenset()
 
 
@@ -153,4 +147,4 @@ def unpin(runs_dir: Path, episode_id: str) -> None:
         suppress(FileNotFoundError),
         _open_pins(runs_dir) as pins,
     ):
-        os.unlink(episode_id, dir_fd=pins.fd)
+        pins.unlink(episode_id)

@@ -12,7 +12,6 @@ docs/reference/episode.md#doubts).
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple, Unpack
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.file_lock import lock
 from cogcli.core.files import FileRefused
 from cogcli.episode import blobs, refusals
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
@@ -85,7 +85,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             for finding in EpisodeFiles(folder).findings:  # only files of an episode, each with one name
                 if finding.severity == "error":
                     raise refusals.unreadable(folder.path, finding.message, file=finding.file)
-            log = _read_mended(folder, fd) if mend else _read_sound(folder)
+            log = _read_mended(folder) if mend else _read_sound(folder)
             ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
             journal = Journal(folder, **ids, **ports, resumed=(fd, log.end))
             opened.pop_all()  # now the journal closes both
@@ -123,7 +123,7 @@ def _require_unsealed(folder: Folder) -> None:
 def _lock(folder: Folder, fd: int) -> None:
     for left in reversed(range(_TRIES)):
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(fd, wait=False)
         except BlockingIOError as error:
             if not left:
                 raise EnvironmentRefusal(
@@ -157,10 +157,10 @@ def _read_sound(folder: Folder) -> _Log:
         raise
 
 
-def _read_mended(folder: Folder, fd: int) -> _Log:
+def _read_mended(folder: Folder) -> _Log:
     """The log without its damaged newest line; altered newlines are put back. Raises EnvironmentRefusal, OSError."""
     while (damage := damage_of(folder)) and damage.newline_at >= 0:
-        write_newline(fd, damage.newline_at)
+        write_newline(folder, damage.newline_at)
     if damage is None or damage.number == 1:
         return _read(folder)
     if not damage.is_last:

@@ -106,7 +106,7 @@ class Store:
 
         Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
-        if os.sep in text or text in (".", ".."):
+        if "/" in text or os.sep in text or text in (".", ".."):
             return _directory(text)
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)

@@ -143,6 +143,7 @@ class StepError(Payload):
     message: str
     retryable: bool = False
     hint: str | None = None
+    reason: str | None = None
     effect: str | None = None
 
 

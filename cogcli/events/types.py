@@ -46,6 +46,8 @@ class EventType(NamedTuple):
     """Whether it depends on who was faster, or on when a person answered: replay does not miss it."""
     projected: bool = False
     """Whether it is the evidence of a projection: the folds to the state and its document pass it over."""
+    answers_request: bool = False
+    """Whether it tells what came of a request to a model."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active time."""
     detail: bool = False
@@ -124,13 +126,13 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "context.compiled": EventType("interpret", "ContextCompiled", detail=True, words=("turn", "context_hash")),
     "model.requested": EventType("reason", "ModelRequested", begins=True, words=("turn", "call_id", "purpose")),
     "model.retried": EventType(
-        "reason", "ModelRetried", begins=True, words=("call_id", "attempt", "reason", "wait_ms"),
+        "reason", "ModelRetried", begins=True, answers_request=True, words=("call_id", "attempt", "reason", "wait_ms"),
         attributes=("call_id", "attempt", "reason", "wait_ms"),
     ),
     "model.resent": EventType("reason", "ModelResent", begins=True, one_process_only=True, words=("call_id",)),
     "model.answered": EventType(
-        "reason", "ModelAnswered", reduced=True, words=("turn", "call_id", "ms", "tool", "reason"),
-        attributes=("call_id", "latency_ms"),
+        "reason", "ModelAnswered", reduced=True, answers_request=True,
+        words=("turn", "call_id", "ms", "tool", "reason"), attributes=("call_id", "latency_ms"),
     ),
     "agent.updated": EventType("reason", "AgentUpdated", detail=True, words=("turn", "mode")),
     "candidate.proposed": EventType(

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cogcli.core.problems import list_known, suggestion
+from cogcli.core.problems import list_known, suggest_path
 from cogcli.governance.evaluation import describe
 from cogcli.governance.jsonlogic import compile_rule
 from cogcli.governance.policy import STATE_PARTS
 from cogcli.specs.pack import Pack, TaskTemplate
 from cogcli.specs.pack_skills import reply_template, template_skill
+from cogcli.specs.plausible_syntax import placeholders
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
 
@@ -60,9 +61,9 @@ def _check_condition(source: Any, report: ProblemReport, key: str, members: Memb
         known, word = (members, head) if head not in members else (members[head], rest[0] if rest else "")
         if head not in members or "" in rest or (known and word and word not in known):
             text = f"reads `{path}`, which is never there"
-            report.error(
-                "pack.reference", (key,), text, hint=suggestion(word, known) or list_known(sorted(known))
-            )
+            before, below = ("", rest) if head not in members else (f"{head}.", rest[1:])
+            near = suggest_path(word, known, before=before, after="".join(f".{each}" for each in below))
+            report.error("pack.reference", (key,), text, hint=near or list_known(sorted(known)))
 
 
 def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> None:
@@ -71,6 +72,11 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
     except TemplateFault as fault:
         report.error("request.template", ("reply",), str(fault).replace("`input`", "`inputs` or `outputs`"))
         return
+    for found in placeholders(template.reply, frozenset(), named=True):
+        if found.found.startswith("${") and found.found[2] != "{":
+            continue
+        message, hint = f"`{found.found}` is not filled in", f"write ${{{found.path}}}"
+        report.error("request.template", ("reply",), message, hint=hint)
     given = template_skill(pack, template)
     known = [f"{space}.{name}" for space in ("inputs", "outputs") for name in given[space]]
     # A step that does not say what it writes may write any output.
@@ -79,8 +85,8 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
         if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:
             continue
         if not (unsaid and slot.path[0] == "outputs"):
-            name = ".".join(slot.path)
-            text = f"reads `{name}`, which is never there"
-            report.error(
-                "pack.reference", ("reply",), text, hint=suggestion(name, known) or list_known(known)
-            )
+            text = f"reads `{'.'.join(slot.path)}`, which is never there"
+            space, *word = slot.path[:2]
+            after = "".join(f".{each}" for each in slot.path[2:])
+            near = suggest_path("".join(word), given.get(space) or (), before=f"{space}.", after=after)
+            report.error("pack.reference", ("reply",), text, hint=near or list_known(known))

@@ -10,7 +10,7 @@ from cogcli.core.errors import ExpressionError
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import MISSING, Reference
 from cogcli.mapping.inputs import Scope
-from cogcli.mapping.namespaces import look_through, walk
+from cogcli.mapping.namespaces import look_through, members_of, suggest_present, walk
 from cogcli.specs.fields import Fields
 
 # The expression language is imported on use: most runs have no expression, and start-up counts.
@@ -37,7 +37,15 @@ def value_of(
     for reference in expression.references:
         reads[reference.text] = None
 
+    lost: list[Reference] = []
+
     def look(reference: Reference) -> Any:
+        value = find(reference)
+        if value is MISSING:
+            lost.append(reference)
+        return value
+
+    def find(reference: Reference) -> Any:
         if reference.namespace in scope.loop:
             return walk(scope.loop[reference.namespace], reference.segments)
         value = look_through(scope.state, reference)
@@ -46,7 +54,20 @@ def value_of(
             return None if len(reference.segments) == 1 else MISSING
         return value
 
-    return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
+    try:
+        return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
+    except ExpressionError as error:
+        if error.code == "expr.missing" and lost:
+            near = _suggest_near(lost[-1], scope)
+            error.hint = f"{near} Else {error.hint}" if near else error.hint
+        raise
+
+
+def _suggest_near(reference: Reference, scope: Scope) -> str:
+    """A hint naming what is there in place of a reference that leads nowhere; or the empty string."""
+    name = reference.namespace
+    root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
+    return suggest_present((name, *reference.segments), {name: root})
 
 
 def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:

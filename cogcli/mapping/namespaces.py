@@ -3,9 +3,11 @@ docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ReferenceResolutionError
+from cogcli.core.problems import suggest_path
 from cogcli.core.refs import FRAME_FIELDS, MISSING, OUTPUT_FIELDS, WORKING_SLOTS, Reference
 from cogcli.state.execution import ExecutionState
 
@@ -92,12 +94,14 @@ def read_reference(state: ExecutionState, reference: Reference) -> Any:
         return value
     if NAMESPACES[reference.namespace].missing_is_null:
         return None
-    raise ReferenceResolutionError("input.reference", _missing_segment_text(state, reference))
+    text, hint = _explain_missing(state, reference)
+    raise ReferenceResolutionError("input.reference", text, hint=hint)
 
 
-def _missing_segment_text(state: ExecutionState, reference: Reference) -> str:
-    root = getattr(state, reference.namespace)
-    value: Any = {name: getattr(root, name) for name in NAMESPACES[reference.namespace].attributes} or root
+def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, str]:
+    """Which segment of a reference is not there and what is; a hint that names the whole reference."""
+    root = members_of(state, reference.namespace)
+    value = root
     for segment in reference.segments:
         below = _member(value, segment)
         if below is MISSING:
@@ -105,7 +109,27 @@ def _missing_segment_text(state: ExecutionState, reference: Reference) -> str:
             if isinstance(value, dict):
                 present = ", ".join(sorted(value)[:10]) or "nothing"
             elif isinstance(value, list):
-                present = f"{len(value)} items"
-            return f"`{reference.text}`: no `{segment}`, present: {present}"
+                present = f"{len(value)} item{'' if len(value) == 1 else 's'}"
+            hint = suggest_present((reference.namespace, *reference.segments), {reference.namespace: root})
+            return f"`{reference.text}`: no `{segment}`, present: {present}", hint
         value = below
-    return f"`{reference.text}`: lists are not walked in {reference.namespace}"
+    return f"`{reference.text}`: lists are not walked in {reference.namespace}", ""
+
+
+def members_of(state: ExecutionState, namespace: str) -> Any:
+    """The object that the references of a namespace lead into."""
+    block = getattr(state, namespace)
+    return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
+
+
+def suggest_present(path: Sequence[str], value: Any) -> str:
+    """A hint naming whole paths into a value: with a present name in place of the first segment that is not there; or
+    the empty string."""
+    for failed, segment in enumerate(path):
+        below = _member(value, segment)
+        if below is MISSING:
+            before, after = "".join(f"{part}." for part in path[:failed]), path[failed + 1 :]
+            known = value if isinstance(value, dict) else ()
+            return suggest_path(segment, known, before=before, after="".join(f".{part}" for part in after))
+        value = below
+    return ""

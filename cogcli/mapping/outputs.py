@@ -10,7 +10,7 @@ from cogcli.core.jsonvalue import deep_copy, kind_of, preview
 from cogcli.core.merge import require_mergeable
 from cogcli.core.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.mapping.apply import Write, present_kind, write_value
-from cogcli.mapping.namespaces import read_reference, walk
+from cogcli.mapping.namespaces import read_reference, suggest_present, walk
 from cogcli.state.execution import ExecutionState
 
 
@@ -74,9 +74,8 @@ def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) ->
         return MISSING
     value = walk(produced[head], tuple(rest))
     if value is MISSING and rest:
-        raise OutputMappingError(
-            "output.missing", f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
-        )
+        text = f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
+        raise OutputMappingError("output.missing", text, hint=suggest_present(rule.segments, produced))
     return value
 
 

@@ -14,6 +14,7 @@ from cogcli.models.provider_api import (
     arguments_of,
     content_text,
     count_of,
+    error_in,
     object_at,
     objects_in,
     sent_names,
@@ -95,7 +96,7 @@ class _ChunkFold:
         if event.data == DONE:
             self.whole = self.done = True
             return ""
-        if error := object_at(value, "error"):
+        if error := error_in(value):
             raise ProviderFailure(error)
         for name in ("id", "model", "usage"):
             if object_at(value).get(name):

@@ -36,11 +36,12 @@ from cogcli.models.provider_api import (
     ProviderFailure,
     ProviderReply,
     StreamFold,
+    error_in,
     object_at,
     parse_json,
     sent_names,
 )
-from cogcli.models.provider_errors import error_said, kind_of, refused_member, status_error
+from cogcli.models.provider_errors import ADDRESS_HINT, error_said, kind_of, refused_member, status_error
 from cogcli.models.server_events import EventParser, ServerEvent
 from cogcli.models.settings import ModelContext, ModelSettings
 from cogcli.protocols.http.failures import quote
@@ -111,13 +112,17 @@ class ProviderModel:
 
     def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
         """The pieces of the text, until the answer is whole. Raises ModelError for a stream that ends before."""
-        parser = EventParser()
+        parser, began = EventParser(), False
         for chunk in reply.chunks():
             for event in parser.feed(chunk):
+                began = True
                 if piece := self._apply(fold, event):
                     yield piece
             if fold.done:
                 return
+        if not began:
+            kind = reply.head.header("content-type").partition(";")[0] or "nothing of a known kind"
+            raise ModelError("protocol", f"no stream of events came, but {kind}", hint=ADDRESS_HINT)
         if not fold.whole:
             raise ModelError("protocol", "the answer breaks off")
 
@@ -136,10 +141,18 @@ class ProviderModel:
         return error
 
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
-        value = parse_json(reply.body)
-        if error := object_at(value, "error"):  # some servers say so with status 200
+        value = self._parsed(reply)
+        if error := error_in(value):  # some servers say so with status 200
             raise error_said(kind_of(error), error)
         return self._finished(request, object_at(value), reply)
+
+    def _parsed(self, reply: HttpReply) -> Any:
+        try:
+            return parse_json(reply.body)
+        except ModelError as error:
+            if "json" not in reply.header("content-type"):
+                error.hint = ADDRESS_HINT
+            raise
 
     def _finished(self, request: ModelRequest, value: dict[str, Any], head: HttpReply) -> ModelReply:
         """The reply in a whole body, secrets masked, tools under the names that they have here."""
@@ -200,8 +213,9 @@ class ProviderModel:
         ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`."""
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
         found = self._context.secrets.resolve(ref).strip() if ref else ""
-        if not is_sendable(found):
-            text = f"the key that auth_ref `{ref}` gives holds more than visible ASCII characters"
+        if (ref and not found) or not is_sendable(found):
+            wrong = "holds more than visible ASCII characters" if found else "is empty"
+            text = f"the key that auth_ref `{ref}` gives {wrong}"
             raise ModelAccessError("model.auth", text, hint="look at what is stored there", left=False)
         return found
 

@@ -135,6 +135,12 @@ def object_at(value: Any, *path: str | int) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def error_in(value: Any) -> dict[str, Any]:
+    """The error that an answer tells, as an object; some servers tell it as a text. Empty for none."""
+    text = text_of(value.get("error")) if isinstance(value, dict) else ""
+    return {"message": text} if text else object_at(value, "error")
+
+
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """The objects of a list, none where it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.jsonvalue import text_of
 from cogcli.models.port import ModelError
-from cogcli.models.provider_api import object_at, parse_json
+from cogcli.models.provider_api import error_in, parse_json
 from cogcli.protocols.http.failures import retry_after
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ _OF_TYPE: Final = {
     "invalid_request_error": "bad_request",
 }
 """Kinds of errors that a provider names inside a stream; any other is of the server."""
+ADDRESS_HINT: Final = (
+    "look at base_url of [model]: it is the address of the API, for most servers with /v1 at its end"
+)
 _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|maximum.context|prompt is too long|too many (input )?tokens",
     re.IGNORECASE,
@@ -49,12 +52,16 @@ def status_error(reply: HttpReply) -> ModelError:
     status = reply.status
     kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
     try:
-        said = object_at(parse_json(reply.body), "error")
+        said = error_in(parse_json(reply.body))
     except ModelError:
         said = {}
     said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
     where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
     error = error_said(kind, said, f"HTTP {status}{where}: ")
+    if status == 404 or where:
+        error.hint = (
+            f"{ADDRESS_HINT}; redirects are not followed" if where else f"{ADDRESS_HINT}; and at its `name`"
+        )
     if error.retryable:
         error.retry_after = retry_after(reply.header("retry-after"), datetime.now(UTC).isoformat())
     return error

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from typing import Any
+
+from cogcli.official.values import identity
+from cogcli.sdk import Refused
 
 _MAX_DEPTH = 100
 _SAFE_INTEGER = 2**53 - 1
@@ -13,9 +17,19 @@ _SAFE_INTEGER = 2**53 - 1
 def parse_json(text: str) -> dict[str, object]:
     """The value of a JSON text, read strictly: no repeated keys, no NaN, integers within 2^53, depth 100.
 
-    A text that is not such JSON is an answer, not a failure: `valid` false, `data` null and one error with
-    line and column.
+    Raises Refused for any other text, with its place.
     """
+    checked = check_json(text)
+    if not checked["valid"]:
+        error: Any = checked["errors"]
+        place = "line {line}, column {column}: ".format(**error[0]) if "line" in error[0] else ""
+        raise Refused("bad-data", f"{place}{error[0]['message']}")
+    return checked
+
+
+def check_json(text: str) -> dict[str, object]:
+    """Whether a text is JSON as `parse_json` reads it, and its value; else `data` is null and there is one error with
+    line and column."""
     try:
         data = json.loads(
             text.removeprefix("\ufeff"),
@@ -96,21 +110,26 @@ def merge_objects(objects: list[dict[str, object]]) -> dict[str, object]:
     merged: dict[str, object] = {}
     conflicts: list[str] = []
     for overlay in objects:
-        merged = _overlaid(merged, overlay, "", conflicts)
+        merged = overlaid(merged, overlay, conflicts)
     return {"object": merged, "conflicts": conflicts}
 
 
-def _overlaid(
-    base: dict[str, object], overlay: dict[str, object], path: str, conflicts: list[str]
+def overlaid(
+    base: dict[str, object],
+    overlay: dict[str, object],
+    conflicts: list[str],
+    path: str = "",
+    deep: bool = True,
 ) -> dict[str, object]:
+    """`overlay` on top of `base`, nested objects key by key if `deep`; adds to `conflicts` where values differ."""
     merged = dict(base)
     for key, value in overlay.items():
         place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
         old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = _overlaid(old, value, place, conflicts)
+        if deep and isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = overlaid(old, value, conflicts, place)
             continue
-        if key in merged and old != value:
+        if key in merged and identity(old) != identity(value):
             conflicts.append(place)
         merged[key] = value
     return merged

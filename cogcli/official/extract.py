@@ -1,4 +1,5 @@
-"""Things named in a text that a pattern can tell for certain: addresses, links, dates, amounts, versions.
+"""Things named in a text: what a pattern can tell for certain (addresses, links, dates, amounts, versions), and names,
+which are guessed by their capitals.
 
 Every pattern is anchored at the start of its run and bounded in length, so that no text costs more than linear
 time.
@@ -11,6 +12,9 @@ from datetime import date
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from cogcli.official.sentences import STOP_WORDS, require_size, split_sentences
+from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,22 +51,44 @@ _PATTERNS = {
     "percent": r"(?<![\w.,])[-+−]?\d{1,9}(?:[.,]\d{1,6})?\s?(?:%|percent\b|per cent\b)",
     "version": r"(?<![\w.,-])v?\d{1,5}\.\d{1,5}\.\d{1,5}(?:-[0-9A-Za-z.]{1,32})?(?![\w-])(?!\.\d)",
 }
+# What is capitalised for another reason than that it is a name.
+_NO_NAMES = STOP_WORDS | frozenset(
+    (
+        *_MONTHS,
+        *"monday tuesday wednesday thursday friday saturday sunday english german french spanish".split(),
+        *"dear hello hi regards sincerely note please yes ok todo tbd yesterday today tomorrow".split(),
+    )
+)
+_CAPITAL = re.compile(r"(?<![\w.@/#-])[^\W\d_a-z][\w'’-]{1,40}+(?:\.(?=\s))?")
+_MAX_TEXT = 1_000_000
+# A language that begins every noun with a capital tells nothing by one.
+_MANY_CAPITALS = 0.2
+KINDS = (*_PATTERNS, "name")
 
 
 def find_entities(text: str, kinds: list[str] | None = None, max_entities: int = 1000) -> dict[str, object]:
-    """The e-mail addresses, links, dates, sums of money, percentages and versions of a text, in order.
+    """The e-mail addresses, links, dates, sums of money, percentages, versions and names of a text, in order.
 
-    Each has `type`, `value`, `start` and `end` in characters; a date that the calendar knows also has `iso`.
-    `counts` tells how many there are of each kind, before `max_entities` cuts the list.
+    Each has `type`, `value`, `start` and `end` in characters; a date that the calendar knows also has `iso`, a name
+    `guess: true`, for it is told by its capitals. `counts` tells how many there are of each kind, before `max_entities`
+    cuts the list.
     """
-    unknown = [kind for kind in kinds or () if kind not in _PATTERNS]
+    unknown = [kind for kind in kinds or () if kind not in KINDS]
     if unknown:
-        raise ValueError(f"unknown kind {unknown[0]!r}; known are {', '.join(_PATTERNS)}")
-    wanted = tuple(kind for kind in _PATTERNS if not kinds or kind in kinds)
+        raise Refused("bad-data", f"unknown kind {unknown[0]!r:.40}; known are {', '.join(KINDS)}")
+    require_size(text, _MAX_TEXT)
+    wanted = tuple(kind for kind in KINDS if not kinds or kind in kinds)
     found = list(_apart(sorted(_spans(text, wanted)), text))
-    counts = {kind: sum(1 for entity in found if entity["type"] == kind) for kind in wanted}
+    counts = dict.fromkeys(wanted, 0)
+    for entity in found:
+        counts[str(entity["type"])] += 1
     kept = list(islice(found, max_entities))
-    return {"entities": kept, "counts": counts, "truncated": len(kept) < len(found)}
+    return {
+        "entities": kept,
+        "counts": counts,
+        "truncated": len(kept) < len(found),
+        "method": "rules:patterns",
+    }
 
 
 @cache
@@ -73,9 +99,36 @@ def _compiled(kind: str) -> re.Pattern[str]:
 def _spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, int, str]]:
     """(start, rank of the kind, end, kind) of every match."""
     for rank, kind in enumerate(kinds):
+        if kind == "name":
+            yield from ((start, rank, end, kind) for start, end in _names(text))
+            continue
         for match in _compiled(kind).finditer(text):
             value = _trimmed(match[0]) if kind == "url" else match[0]
             yield match.start(), rank, match.start() + len(value), kind
+
+
+def _names(text: str) -> Iterator[tuple[int, int]]:
+    """Runs of capitalised words; a single word, and one that begins a sentence, only where that tells something."""
+    runs: list[tuple[int, int, int, bool]] = []
+    words = 0
+    for sentence in split_sentences(text):
+        words += sentence.text.count(" ")
+        reached = -1
+        for match in _CAPITAL.finditer(sentence.text):
+            if match[0].rstrip(".").lower() in _NO_NAMES:
+                continue
+            start, end = match.start(), match.end() - (match[0][-1] == "." and len(match[0]) > 4)
+            joined = runs and reached >= 0 and sentence.text[reached:start].strip(" ") == ""
+            if joined and start - reached <= 2:
+                runs[-1] = (runs[-1][0], sentence.start + end, runs[-1][2] + 1, runs[-1][3])
+            else:
+                runs.append((sentence.start + start, sentence.start + end, 1, not start))
+            reached = end
+    alone = [run for run in runs if run[2] == 1 and not run[3]]
+    singles = len(alone) <= _MANY_CAPITALS * max(words, 1)
+    for start, end, count, opens in runs:
+        if (count > 1 and (singles or not opens)) or (singles and not opens):
+            yield start, end
 
 
 def _trimmed(url: str) -> str:
@@ -92,6 +145,8 @@ def _apart(spans: list[tuple[int, int, int, str]], text: str) -> Iterator[dict[s
         reached = end
         value = text[start:end]
         entity: dict[str, object] = {"type": kind, "value": value, "start": start, "end": end}
+        if kind == "name":
+            entity["guess"] = True
         iso = _iso(value) if kind == "date" else None
         yield entity | {"iso": iso} if iso else entity
 

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cogcli.sdk import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,15 +19,17 @@ _PLAIN = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
 
 
 def found(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text. Raises ValueError for one that may run away, or takes too long for this."""
+    """Whether a pattern is found in a text. Raises Refused for one that may run away, or takes too long for this."""
     search, size = _searcher(pattern)
     if size * len(text) > MAX_WORK:
-        raise ValueError(f"a text of {len(text):,} characters is too long for pattern {_short(pattern)!r}")
+        raise Refused(
+            "too-large", f"a text of {len(text):,} characters is too long for pattern {_short(pattern)!r}"
+        )
     return search(text)
 
 
 def require_bounded(pattern: str) -> None:
-    """Raises ValueError for a pattern that may run away."""
+    """Raises Refused for a pattern that may run away."""
     _searcher(pattern)
 
 
@@ -52,7 +56,7 @@ def _searcher(pattern: str) -> tuple[Callable[[str], bool], int]:
 
     size = _size(parser.parse(pattern))
     if size > MAX_SIZE:
-        raise ValueError(f"pattern {_short(pattern)!r} repeats more than {MAX_SIZE:,} times")
+        raise Refused("bad-data", f"pattern {_short(pattern)!r} repeats more than {MAX_SIZE:,} times")
     linear = _linear(pattern)
     if linear is not None:
         return linear, size
@@ -60,7 +64,7 @@ def _searcher(pattern: str) -> tuple[Callable[[str], bool], int]:
     if limited is not None:
         return limited, max(size, _MOST_STEPS)
     if not is_plain(pattern):
-        raise ValueError(f"pattern {_short(pattern)!r} may take for ever")
+        raise Refused("bad-data", f"pattern {_short(pattern)!r} may take for ever")
     compiled = re.compile(pattern)
     return lambda text: compiled.search(text) is not None, _MOST_STEPS
 
@@ -96,7 +100,7 @@ def _limited(pattern: str) -> Callable[[str], bool] | None:
     def search(text: str) -> bool:
         errors = list(judging.iter_errors(text))
         if any(type(error.kind).__name__.endswith("BacktrackLimitExceeded") for error in errors):
-            raise ValueError(f"pattern {_short(pattern)!r} takes too long for this text")
+            raise Refused("too-large", f"pattern {_short(pattern)!r} takes too long for this text")
         return not errors
 
     return search

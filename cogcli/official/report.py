@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from cogcli.sdk import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,7 +29,9 @@ def compose_sections(
     """
     unknown = {key for section in sections for key in section} - {"heading", *_PARTS}
     if unknown:
-        raise ValueError(f"unknown part {min(unknown)!r:.40}; known are heading, {', '.join(_PARTS)}")
+        raise Refused(
+            "bad-data", f"unknown part {min(unknown)!r:.40}; known are heading, {', '.join(_PARTS)}"
+        )
     headings = [_line(section.get("heading")) for section in sections]
     blocks = [f"# {_escaped(title)}"]
     if note:
@@ -44,7 +48,9 @@ def _body(section: dict[str, object]) -> list[str]:
 def _part(name: str, value: object) -> str:
     expected, render = _PARTS[name]
     if not isinstance(value, expected):
-        raise ValueError(f"part {name!r}: expected {expected.__name__}, found {type(value).__name__}")
+        raise Refused(
+            "bad-data", f"part {name!r}: expected {expected.__name__}, found {type(value).__name__}"
+        )
     return render(value)
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cogcli.official.patterns import found, is_plain, require_bounded
+from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ def validate(
     """Whether data fits a JSON Schema (2020-12 unless `$schema` names another draft), and where it does not.
 
     Errors are `{path, message, rule}`, path being a JSON pointer; at most `max_errors` are listed. References
-    stay inside the schema: nothing is fetched. A schema that is none is a ValueError.
+    stay inside the schema: nothing is fetched. A schema that is none is Refused.
     """
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
@@ -36,13 +37,19 @@ def validate(
         validator.check_schema(schema)
         breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:
-        raise ValueError(f"schema: at {_pointer(error.absolute_path)!r}: {_short(error.message)}") from None
+        raise Refused(
+            "bad-data", f"schema: at {_pointer(error.absolute_path)!r}: {_short(error.message)}"
+        ) from None
     except Unresolvable as error:
-        raise ValueError(f"schema: unresolved reference, {_short(str(error))}") from None
+        raise Refused("bad-data", f"schema: unresolved reference, {_short(str(error))}") from None
+    except Refused as refused:
+        raise Refused(refused.reason, f"schema: {refused}") from None
     except ValueError as error:
-        raise ValueError(f"schema: {error}") from None
+        raise Refused("bad-data", f"schema: {error}") from None
     except RecursionError:
-        raise ValueError("schema: refers to itself without end, or the data is nested too deeply") from None
+        raise Refused(
+            "bad-data", "schema: refers to itself without end, or the data is nested too deeply"
+        ) from None
     errors = [_described(error) for error in breaches[:max_errors]]
     return {"valid": not breaches, "errors": errors, "truncated": len(breaches) > max_errors}
 
@@ -54,7 +61,7 @@ def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
 
     known = validator_for(schema, default=None)
     if known is None and "$schema" in schema:
-        raise ValueError(f"schema: unknown draft {_short(str(schema['$schema']))}")
+        raise Refused("bad-data", f"schema: unknown draft {_short(str(schema['$schema']))}")
     # An explicit registry: the default one would fetch remote references.
     checker = FormatChecker(_FORMATS) if check_formats else None
     judge: Any = extend(known or Draft202012Validator, {"pattern": _pattern})
@@ -104,11 +111,11 @@ def _compiles(pattern: str) -> bool:
 
 
 def _require_bounded(schema: object) -> None:
-    """Raises ValueError for a pattern that may take for ever. Those of keys also meet an engine that goes back."""
+    """Raises Refused for a pattern that may take for ever. Those of keys also meet an engine that goes back."""
     for pattern, of_keys in _patterns(schema):
         require_bounded(pattern)
         if of_keys and not is_plain(pattern):
-            raise ValueError(f"pattern {_short(pattern)!r} of keys may take for ever")
+            raise Refused("bad-data", f"pattern {_short(pattern)!r} of keys may take for ever")
 
 
 def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:

@@ -11,8 +11,10 @@ from datetime import date
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from cogcli.sdk import Refused
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _DELIMITERS = (",", ";", "\t", "|")
 _MAX_COLUMNS = 1_000
@@ -31,39 +33,54 @@ def read_csv(
 
     Types are integer, number, boolean, date (kept as text) and string; empty cells are null. Without
     `delimiter` it is the commonest of comma, semicolon, tab and bar in the first line. Rows with too few or too
-    many cells are filled or cut and told in `problems`. Quotes that do not close are a ValueError.
+    many cells are filled or cut and told in `problems`. Raises Refused for quotes that do not close.
     """
     table = text.removeprefix("\ufeff")
-    mark = delimiter or max(_DELIMITERS, key=table.partition("\n")[0].count)
-    lines = _lines(table, mark, max_rows + 1 + header)
+    mark = delimiter or delimiter_of(table)
+    lines = list(islice(csv_lines(table, mark), max_rows + 1 + header))
+    return table_of(lines, header, max_rows) | {"delimiter": mark}
+
+
+def delimiter_of(text: str) -> str:
+    """The commonest of comma, semicolon, tab and bar in the first line."""
+    return max(_DELIMITERS, key=text.partition("\n")[0].count)
+
+
+def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) -> dict[str, object]:
+    """Typed columns and rows of (line number, cells), as `read_csv` gives them."""
     first = lines.pop(0)[1] if header and lines else []
-    names = _names(first or [""] * max((len(cells) for _, cells in lines), default=0))
+    names = unique_names(first or [""] * max((len(cells) for _, cells in lines), default=0))
     kept = lines[:max_rows]
     columns = {name: _column([_cell(cells, index) for _, cells in kept]) for index, name in enumerate(names)}
     return {
         "columns": [{"name": name, "type": kind} for name, (kind, _) in columns.items()],
         "rows": [{name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))],
         "row_count": len(kept),
-        "delimiter": mark,
         "problems": _problems(kept, len(names)),
         "truncated": len(lines) > max_rows,
     }
 
 
-def _lines(text: str, delimiter: str, limit: int) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of the lines that are not empty, at most `limit`."""
+def csv_lines(
+    text: str, delimiter: str, *, empty: bool = False, cut: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of the lines, without those that are empty, unless `empty`. Raises Refused for quotes that
+    do not close, unless the text is `cut`."""
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
-        raise ValueError(f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        raise Refused(
+            "bad-data", f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}"
+        )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not cut)
     try:
-        return list(islice(((reader.line_num, cells) for cells in reader if cells), limit))
+        yield from ((reader.line_num, cells) for cells in reader if cells or empty)
     except csv.Error as error:
-        raise ValueError(f"CSV line {reader.line_num}: {error}") from None
+        raise Refused("bad-data", f"CSV line {reader.line_num}: {error}") from None
 
 
-def _names(cells: list[str]) -> list[str]:
+def unique_names(cells: list[str]) -> list[str]:
+    """Names of columns: numbered where there is none, with a number behind where they repeat. Raises Refused."""
     if len(cells) > _MAX_COLUMNS:
-        raise ValueError(f"CSV: {len(cells)} columns; at most {_MAX_COLUMNS} are read")
+        raise Refused("too-large", f"CSV: {len(cells)} columns; at most {_MAX_COLUMNS} are read")
     names: dict[str, None] = {}
     for position, cell in enumerate(cells, 1):
         name = cell.strip() or f"column_{position}"
@@ -120,7 +137,7 @@ _TYPES: dict[str, Callable[[str], object]] = {
 
 def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, object]:
     """Figures about one column: filled, missing and distinct values, the commonest ones, and for numbers
-    sum, mean, median and range.
+    sum, mean, median and range; `profile` is all of it with the name.
     """
     values = _values(rows, column)
     present = [value for value in values if value is not None]
@@ -134,7 +151,8 @@ def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, ob
     if numbers and len(numbers) == len(present):
         facts |= {"sum": _total(numbers), "mean": _mean(numbers), "median": _median(numbers)}
         facts |= {"min": min(numbers), "max": max(numbers)}
-    return {"facts": facts, "top": [{"value": value, "count": n} for value, n in common[:_TOP]]}
+    top = [{"value": value, "count": n} for value, n in common[:_TOP]]
+    return {"facts": facts, "top": top, "profile": {"name": column, **facts, "top": top}}
 
 
 def total_groups(
@@ -142,7 +160,8 @@ def total_groups(
 ) -> dict[str, object]:
     """How many rows each value of the column `by` has, with sum and mean of the numbers in `measure`.
 
-    The largest group comes first, by sum where there is a measure, else by count. `group_count` counts all.
+    The largest group comes first, by sum where there is a measure, else by count. `group_count` counts all;
+    `counts` has the number of rows by group.
     """
     keys = _values(rows, by)
     measured = _values(rows, measure) if measure else [None] * len(rows)
@@ -152,7 +171,8 @@ def total_groups(
     totals = [_group(key, values, bool(measure)) for key, values in groups.items()]
     rank = "sum" if measure else "count"
     totals.sort(key=lambda group: float(str(group[rank])), reverse=True)
-    return {"groups": totals[:max_groups], "group_count": len(totals)}
+    counts = {group["group"]: group["count"] for group in totals[:max_groups]}
+    return {"groups": totals[:max_groups], "group_count": len(totals), "counts": counts}
 
 
 def _group(key: str, values: list[object], measured: bool) -> dict[str, object]:
@@ -164,7 +184,7 @@ def _group(key: str, values: list[object], measured: bool) -> dict[str, object]:
 def _values(rows: list[dict[str, object]], column: str) -> list[object]:
     known = dict.fromkeys(name for row in rows for name in row)
     if rows and column not in known:
-        raise ValueError(f"no column {column!r:.60}; columns are {', '.join(known)!s:.200}")
+        raise Refused("bad-data", f"no column {column!r:.60}; columns are {', '.join(known)!s:.200}")
     return [row.get(column) for row in rows]
 
 
@@ -179,7 +199,7 @@ def _total(numbers: list[int | float]) -> int | float:
             return whole
         return round(math.fsum(numbers), 6)
     except OverflowError:
-        raise ValueError("the numbers are too large to add") from None
+        raise Refused("bad-data", "the numbers are too large to add") from None
 
 
 def _mean(numbers: list[int | float]) -> float | None:

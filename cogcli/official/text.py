@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
+
+from cogcli.sdk import Refused
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN = re.compile(
@@ -17,6 +20,8 @@ _FORMS: dict[str, Literal["NFC", "NFKC"]] = {"NFC": "NFC", "NFKC": "NFKC"}
 _MAX_MARKS = 30
 _LANGUAGE_SAMPLE = 10_000
 _LANGUAGE_LETTERS = 20
+_LANGUAGE_LIKELY = 0.15
+_VARIETIES = {"nn": "no", "ary": "ar", "arz": "ar", "wuu": "zh", "yue": "zh"}
 _loading = threading.Lock()
 
 
@@ -26,7 +31,7 @@ def normalize(text: str, form: str = "NFC", keep_lines: bool = True) -> dict[str
     `removed` counts the control, bidi, zero-width and surplus combining characters taken out.
     """
     if form not in _FORMS:
-        raise ValueError(f"form must be {' or '.join(_FORMS)}, found {form!r}")
+        raise Refused("bad-data", f"form must be {' or '.join(_FORMS)}, found {form!r}")
     visible, removed = _UNSEEN.subn("", _LINE_ENDS.sub("\n", text))
     marked = visible if visible.isascii() else _limit_marks(visible)
     removed += len(visible) - len(marked)
@@ -94,17 +99,19 @@ def _heading(line: str) -> tuple[int, str]:
 
 
 def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
-    """The likeliest language as an ISO 639-1 code, `und` when the text has no letters to judge by.
+    """The likeliest language as an ISO 639-1 code, `und` when the text has no letters to judge by, or none is likely.
 
     Reads the first 10,000 characters; the same text always gives the same answer. `reliable` needs 20 letters
-    and a confidence of 0.9.
+    and a confidence of 0.8.
     """
     sample = text[:_LANGUAGE_SAMPLE]
     letters = sum(map(str.isalpha, sample))
     ranked = _languages(sample) if letters else []
+    if ranked and ranked[0][1] < _LANGUAGE_LIKELY:
+        ranked = []
     candidates = [{"language": code, "confidence": share} for code, share in ranked[:max_candidates]]
     language, confidence = ranked[0] if ranked else ("und", 0.0)
-    reliable = confidence >= 0.9 and letters >= _LANGUAGE_LETTERS
+    reliable = confidence >= 0.8 and letters >= _LANGUAGE_LETTERS
     return {
         "language": language,
         "confidence": confidence,
@@ -114,13 +121,21 @@ def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
 
 
 def _languages(sample: str) -> list[tuple[str, float]]:
-    from langdetect import DetectorFactory, LangDetectException, detect_langs
-
-    # The library draws at random unless seeded, and fills its profiles on the first call, unguarded.
+    shares: dict[str, float] = {}
     with _loading:
-        DetectorFactory.seed = 0
-        try:
-            found = detect_langs(sample)
-        except LangDetectException:
-            return []
-    return sorted(((one.lang, round(one.prob, 4)) for one in found), key=lambda pair: (-pair[1], pair[0]))
+        identifier = _identifier()
+    for label, share in identifier.rank(sample.encode("utf-8", "replace")):
+        code = _VARIETIES.get(label, label)
+        shares[code] = shares.get(code, 0.0) + share
+    likely = [(code, round(min(share, 1.0), 4)) for code, share in shares.items() if share >= 0.0001]
+    return sorted(likely, key=lambda pair: (-pair[1], pair[0]))
+
+
+@cache
+def _identifier() -> Any:
+    """The model, read once. It is asked for the languages that have a code of two letters, and their varieties."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages([code for code in identifier.labels if len(code) == 2 or code in _VARIETIES])
+    return identifier

@@ -6,15 +6,23 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from cogcli.official.hidden_text import remove_hidden
+from cogcli.sdk import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bs4 import BeautifulSoup
     from bs4.element import PageElement, Tag
 
 _MAX_CHARACTERS = 1024 * 1024
 _MAX_LINKS = 500
 _MAX_LINK_TEXT = 200
-_UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "nav", "form", "head"))
+_ARTICLE = 250
+"""Characters below which what was found as the article of a page is rather a remark."""
+_DEEPEST = 200
+"""Elements inside one another, above which trafilatura's parser, which calls itself, is not asked."""
+_UNREAD = frozenset(("nav", "form", "head", "title"))
 _FOLLOWED = ("", "http", "https", "mailto")
 _LINE = "\0"
 _PARAGRAPH = "\0\0"
@@ -30,22 +38,43 @@ _AROUND = {
 }
 
 
-def extract_content(html: str) -> dict[str, object]:
+def extract_content(content: str) -> dict[str, object]:
     """The readable text of a page as plain Markdown-like lines, its title, language and links.
 
-    Scripts, styles, navigation and forms are left out. Links keep their address as written; only http, https,
-    mailto and relative ones are listed, each once.
+    Scripts, styles, navigation, forms and what the page hides are left out. What the page names as its content, by
+    `main` or `article`, is read whole; else its article, if one stands out, else all of it. Links keep their address
+    as written; only http, https, mailto and relative ones are listed, each once.
     """
     from bs4 import BeautifulSoup
 
-    if len(html) > _MAX_CHARACTERS:
-        raise ValueError(f"page of {len(html)} characters; at most {_MAX_CHARACTERS} are read")
-    soup = BeautifulSoup(_closed(html), "html.parser")
-    root = soup.find("main") or soup.find("article") or soup
-    text, links = _read(root)
+    if len(content) > _MAX_CHARACTERS:
+        raise Refused("too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read")
+    soup = BeautifulSoup(_closed(content), "html.parser")
+    remove_hidden(soup)
+    root = soup.find("main") or soup.find("article")
+    text, links, depth = _read(root or soup)
+    article = "" if root or depth > _DEEPEST or len(text) < _ARTICLE else _article(soup)
     title = _one_line(soup.title.get_text()) if soup.title else _first_heading(text)
     language = str(soup.html.get("lang", "")) if soup.html else ""
-    return {"text": text, "title": title, "language": language, "links": links}
+    return {"text": article or text, "title": title, "language": language, "links": links}
+
+
+def _article(soup: BeautifulSoup) -> str:
+    """What stands out as the article of a page; empty without it, or without the library that looks for it."""
+    try:
+        import trafilatura
+    except ModuleNotFoundError as error:
+        if error.name != "trafilatura":
+            raise
+        return ""
+    found = trafilatura.extract(
+        str(soup),
+        output_format="markdown",
+        include_formatting=True,
+        include_comments=False,
+        include_tables=True,
+    )
+    return found.strip() if found and len(found) >= _ARTICLE else ""
 
 
 def _closed(html: str) -> str:
@@ -55,11 +84,13 @@ def _closed(html: str) -> str:
     return f"{head}{mark}{tail.replace('<', '&lt;')}\n"
 
 
-def _read(root: Tag) -> tuple[str, list[dict[str, str]]]:
+def _read(root: Tag) -> tuple[str, list[dict[str, str]], int]:
+    """The text and links of an element, and how deep it goes."""
     from bs4.element import NavigableString, Tag
 
     parts: list[str] = []
     links: dict[str, str] = {}
+    depth = 0
     # A stack instead of recursion: pages may nest deeper than Python calls do.
     open_elements: list[tuple[Iterator[PageElement], str]] = [(iter(root.contents), "")]
     while open_elements:
@@ -72,12 +103,13 @@ def _read(root: Tag) -> tuple[str, list[dict[str, str]]]:
             before, after = _AROUND.get(node.name, ("", ""))
             parts.append(before)
             open_elements.append((iter(node.contents), after))
+            depth = max(depth, len(open_elements))
             _note_link(node, links)
         elif type(node) is NavigableString:
             parts.append(node)
     lines = map(_one_line, "".join(parts).split(_LINE))
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return text, [{"href": href, "text": words} for href, words in links.items()]
+    return text, [{"href": href, "text": words} for href, words in links.items()], depth
 
 
 def _note_link(element: Tag, links: dict[str, str]) -> None:

@@ -9,6 +9,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogcli.sdk import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -161,7 +163,9 @@ def _severity(position: int, risk: dict[str, object]) -> str:
     severity = risk.get("severity")
     if isinstance(severity, str) and severity in _WEIGHTS:
         return severity
-    raise ValueError(f"risk {position}: severity must be low, medium or high, found {severity!r:.40}")
+    raise Refused(
+        "bad-data", f"risk {position}: severity must be low, medium or high, found {severity!r:.40}"
+    )
 
 
 def _level(score: int, high: int) -> str:

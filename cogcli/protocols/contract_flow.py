@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import suggest_path
 from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.schema.bundle import SchemaBundler
@@ -19,7 +19,16 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import Fields, FieldSpec
-from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template
+from cogcli.specs.template import (
+    DATA,
+    FILE,
+    LITERAL,
+    TemplateFault,
+    is_data,
+    is_file,
+    is_literal,
+    parse_template,
+)
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"
@@ -138,7 +147,8 @@ def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
             below = schema_at(schema, segments[: length + 1])
             if names and (below is None or below.undeclared):
                 where = ".".join(["response", *segments[:length]])
-                near = suggestion(segments[length], names)
+                after = "".join(f".{segment}" for segment in segments[length + 1 :])
+                near = suggest_path(segments[length], names, before=f"{where}.", after=after)
                 return near or f"`{where}` holds {', '.join(list(names)[:6])}"
     return ""
 
@@ -158,6 +168,9 @@ def request_schema(value: Any, inputs: Fields) -> Given | None:
         return _text(value, inputs)
     if is_literal(value):
         return Given({"const": value[LITERAL]})
+    if is_file(value) or is_data(value):
+        inner = request_schema(value.get(FILE, value.get(DATA)), inputs)
+        return inner and Given({"type": "string"}, inner.maybe)
     if isinstance(value, dict):
         return _object(value, inputs)
     if isinstance(value, list):
@@ -171,8 +184,10 @@ def _text(text: str, inputs: Fields) -> Given | None:
     except TemplateFault:
         return None
     slots = [part for part in parts if not isinstance(part, str)]
-    if any(slot.path[0] not in inputs for slot in slots):
+    if any(slot.path[0] not in inputs for slot in slots if not slot.of_service):
         return None
+    if any(slot.of_service for slot in slots):
+        return Given({"type": "string"})
     if not slots:
         return Given({"const": "".join(part for part in parts if isinstance(part, str))})
     if len(parts) > 1 or not slots[0].whole:

@@ -4,7 +4,7 @@ the log belong to the callers."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cogcli.core.calls import BatchSlot, Cancellation
@@ -12,9 +12,11 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
+    from cogcli.core.file_roots import Roots
     from cogcli.core.system import Clock
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.protocols.secrets import Secrets
+    from cogcli.specs.registry import Registry
 
 DEFAULT_BYTES: Final = 10 * 1024 * 1024
 """The largest request and the largest reply as JSON, where the binding sets no other limit."""
@@ -40,8 +42,14 @@ class InvokerContext(NamedTuple):
     """The environment that the command was started with."""
     max_workers: int = 8
     use_env_proxy: bool = False
+    store_dir: str = ""
+    """Where the stores of the project are; empty for none."""
     reads: Reads | None = None
-    """Which files the shipped functions may read; None where the project is trusted."""
+    """Which files the shipped functions may read; None for any."""
+    write_roots: Roots = ()
+    """Where functions write files; () for the working directory."""
+    open_registry: Callable[[], Registry] | None = None
+    """Opens the registry of the run, for the functions that ask for its skills."""
 
 
 class InvocationRequest(NamedTuple):

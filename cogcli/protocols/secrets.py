@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Any, Final
 
 from cogcli.core.errors import ServiceResolutionError
@@ -17,6 +18,7 @@ _FILE: Final = "file:"
 _KEYRING: Final = "keyring:"
 _ENV: Final = "env:"
 MAX_FILE: Final = 64 * 1024
+_READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Secrets:
@@ -58,7 +60,8 @@ class Secrets:
     def _variable(self, name: str) -> str:
         value = self._environ.get(name, "")
         if not value:
-            raise _missing(f"environment variable `{name}` is not set", f"export {name}=…")
+            state = "empty" if name in self._environ else "not set"
+            raise _missing(f"environment variable `{name}` is {state}", f"export {name}=…")
         if bad_byte(value):  # naming the byte would give away part of the secret
             raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
         return value
@@ -66,14 +69,14 @@ class Secrets:
 
 def _from_file(path: str) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, _READ)
     except OSError as error:
         raise _missing(f"secret file `{path}`: {error.strerror}", "name a file of your own") from error
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
             text = f"secret file `{path}` is not a regular file of its owner alone"
-            raise _missing(text, f"chmod 600 {path}")
+            raise _missing(text, f"chmod 600 {quote(path)}")
         data = os.read(descriptor, MAX_FILE + 1)
     finally:
         os.close(descriptor)

@@ -17,6 +17,8 @@ from cogcli.schema.validator import errors
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))
 _EVERY: Final = frozenset(TYPES)
+_OPTIONAL: Final = frozenset(("anyOf", "default", "examples", "deprecated", "readOnly", "writeOnly"))
+"""The keywords of an optional value as frameworks write it: a schema, or null."""
 
 
 class Misfit(NamedTuple):
@@ -79,6 +81,9 @@ def drop_null(schema: Any) -> Any:
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": types[0] if len(types) == 1 else types}
     inner = {key: value for key, value in schema.items() if key != "$defs"}
+    others = [each for each in inner.get("anyOf", ()) if each != {"type": "null"}]
+    if inner.keys() <= _OPTIONAL and len(others) == 1 and isinstance(others[0], dict):
+        return {**others[0], **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
     return {"type": types, "allOf": [inner], "$defs": schema.get("$defs", {})}
 
 

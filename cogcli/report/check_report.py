@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from cogcli.core.problems import Problem
@@ -45,6 +45,8 @@ class CheckReport(NamedTuple):
     problems: tuple[tuple[Problem, int], ...] = ()
     summary: str = ""
     tables: tuple[MarkdownTable, ...] = ()
+    shipped: frozenset[str] = frozenset()
+    """The files among those with problems that are not the user's own."""
 
 
 def markdown(report: CheckReport, *, limit: int | None = None) -> str:
@@ -57,10 +59,22 @@ def markdown(report: CheckReport, *, limit: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def problems_summary(problems: Sequence[Problem]) -> str:
-    """The sums of problems: `1 error, 2 warnings.`"""
+def problems_summary(
+    problems: Sequence[Problem], shipped: Collection[str] | None = None, fixable: int = 0
+) -> str:
+    """The sums of problems: `1 error, 2 warnings.`; with the names of the files that are `shipped` apart from them:
+    `1 error, 0 warnings in your files, 1 fixable with --fix; shipped: 2 warnings.`"""
+    if shipped is None or not problems:
+        return f"{_sums(problems)}."
+    theirs = [problem for problem in problems if problem.file in shipped]
+    own = _sums([problem for problem in problems if problem.file not in shipped])
+    with_fix = f", {fixable} fixable with --fix" if fixable else ""
+    return f"{own} in your files{with_fix}; shipped: {_sums(theirs) if theirs else 'none'}."
+
+
+def _sums(problems: Sequence[Problem]) -> str:
     errors = sum(problem.severity == "E" for problem in problems)
-    return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}."
+    return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}"
 
 
 def severity_word(problem: Problem, *, as_error: bool) -> str:
@@ -68,9 +82,9 @@ def severity_word(problem: Problem, *, as_error: bool) -> str:
     return "error" if problem.severity in ("ER" if as_error else "E") else "warning"
 
 
-def problems_table(problems: Sequence[Problem]) -> MarkdownTable:
-    """A row per problem."""
-    header = ("| severity | code | place | problem |", "| --- | --- | --- | --- |")
+def problems_table(problems: Sequence[Problem], *, place: str = "place") -> MarkdownTable:
+    """A row per problem, under this name for where it is."""
+    header = (f"| severity | code | {place} | problem |", "| --- | --- | --- | --- |")
     return MarkdownTable(header, tuple(map(_problem_row, problems)))
 
 

@@ -73,16 +73,19 @@ _OF_DECISION: Final = {
 """The status of a node by that of a decision; others wait."""
 
 
+def head(graph: GraphView, glyphs: Glyphs, width: int | None) -> StyledLine:
+    """What is drawn, and how many steps it has."""
+    steps = count_of(sum(node.is_step for node in graph.nodes), "step")
+    return [(fit(f"{visible(graph.title)} {glyphs.dot} {steps}", width), "bold")]
+
+
 def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """A line per step, with those it waits for."""
     names = [visible(node.id) for node in graph.nodes]
     uses = [visible(node.uses) for node in graph.nodes]
     name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
     sign = max((cells(glyphs.sign(node.status)) for node in graph.nodes if node.status), default=0)
-    head = (
-        f"{visible(graph.title)} {glyphs.dot} {count_of(sum(node.is_step for node in graph.nodes), 'step')}"
-    )
-    lines: list[StyledLine] = [[(fit(head, width), "bold")]]
+    lines: list[StyledLine] = [head(graph, glyphs, width)]
     for node, one, other in zip(graph.nodes, names, uses, strict=True):
         lead = f"{pad(glyphs.sign(node.status), sign)} " if node.status else ""
         after = f"after {', '.join(map(visible, node.after))}" if node.after else ""

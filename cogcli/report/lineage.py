@@ -79,6 +79,8 @@ class Lineage:
         self.steps: dict[str, StepFlow] = {}
         self.writes: list[TracedWrite] = []
         self.missing: list[str] = []
+        self._reads: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        """What was read, and by which step, under the first two parts of its place."""
         root: str | None = None
         for number, event in enumerate(events):
             root = event.run_id if number == 0 else root
@@ -87,6 +89,9 @@ class Lineage:
                     self.missing = texts_of(event.payload.get("required_missing"))
                 elif event.phase == "act":
                     self._step(number, event, event.payload)
+        for id, step in self.steps.items():
+            for name in dict.fromkeys(step.reads):
+                self._reads.setdefault(tuple(_parts(name)[:2]), []).append((name, id))
 
     def _step(self, number: int, event: Event, payload: dict[str, Any]) -> None:
         id = payload.get("step_id") or event.step_id
@@ -105,13 +110,24 @@ class Lineage:
 
     def readers(self, target: str) -> list[str]:
         """The steps that read a target, a part of it or something around it."""
-        return [id for id, step in self.steps.items() if any(overlap(target, name) for name in step.reads)]
+        place = _parts(target)
+        if len(place) == 1:
+            near = [
+                entry for head, entries in self._reads.items() if head[0] == place[0] for entry in entries
+            ]
+        else:  # whoever reads it reads something that begins alike, or the whole namespace
+            near = [*self._reads.get((place[0],), ()), *self._reads.get((place[0], place[1]), ())]
+        found = {id for name, id in near if overlap(target, name)}
+        return [id for id in self.steps if id in found] if found else []
 
 
 def overlap(one: str, other: str) -> bool:
     """Whether one place is the other, or inside it."""
-    a, b = one.replace("[", ".").split("."), other.replace("[", ".").split(".")
-    return all(x == y for x, y in zip(a, b, strict=False))
+    return all(x == y for x, y in zip(_parts(one), _parts(other), strict=False))
+
+
+def _parts(place: str) -> list[str]:
+    return place.replace("[", ".").split(".")
 
 
 def targets(fold: RunFold, flow: Lineage, declared: Declared = NOTHING) -> list[TargetFlow]:

@@ -16,7 +16,7 @@ from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
-from cogcli.report.run_view import Branch, RunView, StepView, Used, branches, texts_of
+from cogcli.report.run_view import Branch, LoopView, RunView, StepView, Used, branches, count_in, texts_of
 from cogcli.report.turns import TurnFold
 
 _DEEPEST: Final = 64
@@ -184,6 +184,7 @@ class RunFold:
         if not isinstance(id, str) or not isinstance(status := payload.get("step_status"), str):
             return
         step = _step(run, id)
+        self._count(run, step, status)
         step.status = status
         step.uses = text_of(payload.get("uses")) or step.uses
         step.binding = text_of(payload.get("binding")) or step.binding
@@ -193,8 +194,21 @@ class RunFold:
             step.input = payload.get("input")
             step.effect = text_of(payload.get("side_effects")) or step.effect
             step.overlaps = step.overlaps or _overlaps(run, step)
+            run.running[id] = step
+            if (parts := _parts_of(payload)) is not None and step.loop is None:
+                step.loop = LoopView(parts, self.sittings.milliseconds)
         elif status != "pending":
             self._finish(step, event, payload)
+
+    def _count(self, run: RunView, step: StepView, status: str) -> None:
+        """Note the new status of a step among those that run, and of an item, a round or a target in its loop."""
+        run.running.pop(step.id, None)
+        path = StepPath(step.id)
+        if path.is_step or path.in_call or (owner := run.steps.get(path.owner)) is None:
+            return
+        if owner.loop is None:
+            owner.loop = LoopView(None, self.sittings.milliseconds)
+        owner.loop.move(step.status, status, self.sittings.milliseconds)
 
     def _finish(self, step: StepView, event: Event, payload: dict[str, Any]) -> None:
         step.ended_at = event.timestamp
@@ -228,10 +242,13 @@ def fold(events: Iterable[Event]) -> RunFold:
 
 def _step(run: RunView, id: str, key: str = "") -> StepView:
     """The step, made where it is not known yet; `key` keeps steps of one id apart."""
-    step = run.steps.get(key or id)
-    if step is None:
-        step = run.steps[key or id] = StepView(id, StepPath(id).name)
-    return step
+    return run.steps.get(key or id) or run.add(key or id, id)
+
+
+def _parts_of(payload: dict[str, Any]) -> int | None:
+    """How many items or targets a step begins with; None for another step."""
+    targets = payload.get("targets")
+    return len(targets) if isinstance(targets, list) else count_in(payload, "items") or None
 
 
 def _plan(run: RunView, payload: dict[str, Any]) -> None:
@@ -249,10 +266,8 @@ def _plan(run: RunView, payload: dict[str, Any]) -> None:
 def _overlaps(run: RunView, step: StepView) -> bool:
     """Whether another step runs meanwhile: not one that this is a part of, nor a part of it."""
     return any(
-        other.status == "running"
-        and not StepPath(step.id).within(other.id)
-        and not StepPath(other.id).within(step.id)
-        for other in run.steps.values()
+        not StepPath(step.id).within(other.id) and not StepPath(other.id).within(step.id)
+        for other in run.running.values()
     )
 
 

@@ -33,12 +33,46 @@ class Used(NamedTuple):
         return Used(*(a + b for a, b in zip(self, other, strict=True)))
 
 
+class LoopView:
+    """The items, rounds or targets of one step, counted as events come."""
+
+    __slots__ = ("counts", "ended_ms", "started_ms", "total")
+
+    def __init__(self, total: int | None, now: int | None) -> None:
+        self.total = total
+        """How many there will be; None where only the end will tell."""
+        self.counts: dict[str, int] = {}
+        """How many have a status."""
+        self.started_ms = self.ended_ms = now
+        """The active time of the run when the loop began, and when a part of it ended last."""
+
+    def move(self, before: str, after: str, now: int | None) -> None:
+        """Note that a part has another status."""
+        if self.counts.get(before):
+            self.counts[before] -= 1
+        self.counts[after] = self.counts.get(after, 0) + 1
+        if after != "running":
+            self.ended_ms = now
+
+    @property
+    def ended(self) -> int:
+        """How many have ended."""
+        return sum(self.counts.values()) - self.counts.get("running", 0)
+
+    @property
+    def left_ms(self) -> int | None:
+        """How long the rest will take if it takes as long as what has ended; None where nothing tells."""
+        if self.total is None or self.started_ms is None or self.ended_ms is None or not self.ended:
+            return None
+        return (self.ended_ms - self.started_ms) * max(0, self.total - self.ended) // self.ended
+
+
 class StepView:
     """One step as far as it is known."""
 
     __slots__ = (
         "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
-        "id", "input", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling", "started_at",
+        "id", "input", "loop", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling", "started_at",
         "status", "tokens", "tool", "used", "uses", "writes",
     )  # fmt: skip
 
@@ -75,6 +109,7 @@ class StepView:
         self.output: Any = None
         self.attempts: list[dict[str, Any]] = []
         self.overlaps = False
+        self.loop: LoopView | None = None
         self.child: RunView | None = None
 
     @property
@@ -88,8 +123,8 @@ class RunView:
     """One run: the root, or a nested skill's."""
 
     __slots__ = (
-        "_own", "_seen", "depth", "ended_at", "error", "id", "ms", "parent", "skill", "started_at", "status", "steps",
-        "version",
+        "_early", "_own", "depth", "ended_at", "error", "id", "ms", "parent", "running", "skill", "started_at",
+        "status", "steps", "version",
     )  # fmt: skip
 
     def __init__(self, id: str) -> None:
@@ -103,16 +138,28 @@ class RunView:
         self.ms: int | None = None
         self.error: dict[str, Any] | None = None
         self.steps: dict[str, StepView] = {}
+        """By id; `add` is the only one that adds to it."""
+        self.running: dict[str, StepView] = {}
+        """Those of them that have begun and not ended."""
         self.depth = 0
         self._own: list[StepView] = []
-        self._seen = 0
+        self._early = False
+
+    def add(self, key: str, id: str) -> StepView:
+        """A new step under this key."""
+        path = StepPath(id)
+        step = self.steps[key] = StepView(id, path.name)
+        if not path.owner:
+            self._own.append(step)
+        elif path.owner not in self.steps:
+            self._early = True  # only a log of another tool has parts before their step
+        return step
 
     @property
     def own(self) -> list[StepView]:
         """The steps themselves, without their items, rounds and gates."""
-        if self._seen != len(self.steps):
-            self._seen = len(self.steps)
-            self._own = [step for step in self.steps.values() if not self.owner(step)]
+        if self._early:
+            return [step for step in self.steps.values() if not self.owner(step)]
         return self._own
 
     def owner(self, step: StepView) -> str:

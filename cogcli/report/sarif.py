@@ -39,15 +39,15 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the directory that was checked"}}},
-        "results": list(_results(report.problems, codes)),
+        "results": list(_results(report, codes)),
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Iterable[dict[str, Any]]:
+def _results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, Any]]:
     index = {code: number for number, code in enumerate(codes)}
-    for problem, end in problems:
+    for problem, end in report.problems:
         result: dict[str, Any] = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],
@@ -56,6 +56,8 @@ def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Itera
         }
         if problem.file:
             result["locations"] = [{"physicalLocation": _place(problem, end)}]
+        if problem.file in report.shipped:
+            result["properties"] = {"tags": ["shipped"]}
         yield result
 
 

@@ -134,7 +134,7 @@ def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
     """The axis of a run; None where there is no room for one."""
     if room is not None and room < _LEAST:
         return None
-    unit = _unit(total)
+    unit = unit_of(total)
     if room is not None:
         while tick > 1 and -(-total * tick // unit) > room:
             tick -= 1
@@ -142,7 +142,7 @@ def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
     return _Axis(unit, tick, columns if room is None else min(columns, room))
 
 
-def _unit(total: int) -> int:
+def unit_of(total: int) -> int:
     """The time between two ticks, so that there are at most five: 1, 2 or 5 with zeros; minutes and hours as such."""
     scale = 1
     while True:
@@ -157,7 +157,7 @@ def _head(left: int, axis: _Axis, first: int) -> StyledLine:
     text = ""
     position = 0
     while position * axis.tick < axis.columns:
-        label = _label(first + position * axis.unit, axis.unit)
+        label = label_of(first + position * axis.unit, axis.unit)
         at = position * axis.tick
         if not text or at > cells(text):
             text = pad(text, at) + label
@@ -165,7 +165,7 @@ def _head(left: int, axis: _Axis, first: int) -> StyledLine:
     return [(" " * left + text, "dim")]
 
 
-def _label(ms: int, unit: int) -> str:
+def label_of(ms: int, unit: int) -> str:
     if unit < 100:
         return f"{ms}ms"
     if unit >= 10 * _MINUTE:

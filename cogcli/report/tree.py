@@ -7,14 +7,16 @@ right, then names are shortened in the middle. Without a width nothing is cut an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
 from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import Branch, RunView, StepView, total_usage
+from cogcli.report.run_view import Branch, LoopView, RunView, StepView, total_usage
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
 from cogcli.report.turns import TurnView
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
@@ -55,14 +57,15 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
 
 
 def tree(
-    fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = ""
+    fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = "", full: bool = False
 ) -> list[StyledLine]:
-    """The tree of all runs, or of one step and what is inside it."""
+    """The tree of all runs, or of one step and what is inside it; with `full` all items and rounds of loops."""
     root = fold.root
     if root is None:
         return []
     shown = _with_actions(fold.grouped(only), root, fold.actions, alone=not only)
-    rows = list(_rows(shown, glyphs, "", boxes=width is not None, turns=fold.turns.turns))
+    style = _Style(glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns})
+    rows = list(_rows(shown, style, ""))
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
@@ -137,10 +140,43 @@ def _action(root: RunView, action: dict[str, Any]) -> Branch:
     return Branch(root, shown, [])
 
 
-def _rows(
-    branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool, turns: Sequence[TurnView] = ()
-) -> Iterator[_Row]:
-    by_id = {turn.step.id: turn for turn in turns}
+class _Style(NamedTuple):
+    """How rows are drawn; with `full` all parts of loops are."""
+
+    glyphs: Glyphs
+    boxes: bool
+    full: bool
+    turns: dict[str, TurnView]
+
+
+_FEWEST_FOLDED: Final = 4
+"""So many items or rounds are folded, fewer are not."""
+_MOST_UNFOLDED: Final = 20
+"""Items and rounds of one loop that are shown because they did not simply end well."""
+
+
+def _fold_parts(step: StepView, below: list[Branch]) -> tuple[list[Branch], str]:
+    """What is shown below a step, and in words how many items or rounds it began and how many of them are left out."""
+    parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
+    if len(parts) < _FEWEST_FOLDED:
+        return below, ""
+    counts = Counter(part.status for part in parts)
+    notable = [part.id for part in parts if part.status not in _PLAIN][:_MOST_UNFOLDED]
+    folded = {part.id for part in parts}.difference(notable)
+    total = step.loop.total if step.loop else None
+    begun = f"{len(parts)} of " if total and total > len(parts) else ""
+    each = begun + count_of(total or len(parts), "item" if total else "round")
+    known = [status for status in _RANK if counts[status]]
+    words = ", ".join(f"{counts[status]} {status}" for status in dict.fromkeys([*known, *counts]))
+    return [branch for branch in below if branch.step.id not in folded], f"{each}: {words}; --full shows all"
+
+
+_PLAIN: Final = ("done", "skipped")
+_RANK: Final = ("done", "failed", "vetoed", "skipped")
+
+
+def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
+    glyphs, boxes = style.glyphs, style.boxes
     for position, (run, step, below) in enumerate(branches):
         last = position == len(branches) - 1
         mark, stem = (glyphs.last, "   ") if last else (glyphs.branch, glyphs.pipe)
@@ -148,15 +184,17 @@ def _rows(
             mark = stem = "  "
         failed = step.error if step.status in ("failed", "vetoed") else None
         detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
-        turn = by_id.get(step.id)
+        turn = style.turns.get(step.id)
+        below, folded = (below, "") if style.full else _fold_parts(step, below)
         more = turn_lines(turn) if turn else [*step.notices, *_ruling(step)]
         through = _turn_flow(turn) if turn else flow(run, step, glyphs)
+        more += [folded] if folded else []
         detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
         yield _Row(
             above + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
             duration(step.ms), glyphs.parallel if step.overlaps else "", visible(through), detail,
         )  # fmt: skip
-        yield from _rows(below, glyphs, above + stem, boxes=boxes)
+        yield from _rows(below, style, above + stem)
 
 
 def _ruling(step: StepView) -> list[str]:
@@ -197,7 +235,7 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
         return ""
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
         return step.detail or step.status
-    target = ", ".join(step.writes) or ("?" if step.status in ("failed", "vetoed") else "")
+    target = ", ".join(dict.fromkeys(step.writes)) or ("?" if step.status in ("failed", "vetoed") else "")
     parts = [", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
     if step.fallback:
         parts.append(f"by fallback {step.fallback}")
@@ -216,6 +254,29 @@ def skip_reason(run: RunView, step: StepView) -> str:
         return f"skipped, {step.detail}"  # a gate, or whoever left out an effect in doubt
     words = {"condition": "skipped, its condition is false", "degraded": "skipped, a gate degraded it"}
     return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
+
+
+def loop_text(loop: LoopView, *, running: bool) -> str:
+    """`34/120 done, 2 failed  ~40s left`; without a total `3 rounds done`."""
+    done = loop.counts.get("done", 0)
+    words = [f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"]
+    words += [f"{n} {word}" for word in _OTHER_ENDS if (n := loop.counts.get(word, 0))]
+    left = loop.left_ms if running else None
+    return ", ".join(words) + ("" if left is None else f"  ~{_rough(left)} left")
+
+
+_OTHER_ENDS: Final = ("failed", "vetoed", "skipped")
+
+
+def _rough(ms: int) -> str:
+    seconds = -(-ms // 1000)
+    return (
+        f"{seconds}s"
+        if seconds < 100
+        else f"{round(seconds / 60)}m"
+        if seconds < 6000
+        else f"{round(seconds / 3600)}h"
+    )
 
 
 class _Columns(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.events.envelope import Event
-from cogcli.report.trace_spans import Attributes, OpenSpans, TraceSpan, json_text, some
+from cogcli.report.trace_spans import CLIENT, Attributes, OpenSpans, TraceSpan, is_count, json_text, some
 
 _ACTION: Final = "action"
 _LAST: Final = "reflection"
@@ -30,6 +30,8 @@ class TurnSpans:
         self._number = 0
         self._action: TraceSpan | None = None
         self._since = 0
+        self._asked: dict[str, int] = {}
+        """By call of a model: when it was asked."""
 
     def apply(self, event: Event, payload: dict[str, Any], run: TraceSpan, before: int) -> bool:
         """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
@@ -40,7 +42,8 @@ class TurnSpans:
         if turn is None or number != self._number:
             turn = self._begin(event, number, run, before)
         take(event, payload, turn)
-        self._since = self._open.now
+        if take not in (self._ask, self._answer):  # a layer begins before what it asks of a model
+            self._since = self._open.now
         return True
 
     def _taken_by(self, kind: str) -> _Take | None:
@@ -51,6 +54,10 @@ class TurnSpans:
             return self._compiled
         if kind == "plan.created":
             return self._act
+        if kind == "model.requested":
+            return self._ask
+        if kind == "model.answered":
+            return self._answer
         return self._judge if kind.startswith("critic.") else None
 
     def _act(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
@@ -61,6 +68,35 @@ class TurnSpans:
     def _judge(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
         word = "verify" if event.event_type == "critic.verified" else "score"
         turn.attributes |= some({f"cogcli.critic.{word}": text_of(payload.get("verdict"))})
+
+    def _ask(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        self._asked[text_of(payload.get("call_id"))] = self._open.now
+
+    def _answer(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+        reply, usage = object_of(payload.get("reply")), object_of(payload.get("usage"))
+        model, finish = text_of(reply.get("model")), text_of(reply.get("finish"))
+        counts = {
+            "gen_ai.usage.input_tokens": usage.get("tokens_in"),
+            "gen_ai.usage.output_tokens": usage.get("tokens_out"),
+        }
+        attributes: Attributes = some(
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.request.model": model,
+                "gen_ai.response.id": text_of(reply.get("request_id")),
+            }
+        )
+        attributes |= {name: count for name, count in counts.items() if is_count(count)}
+        if finish:
+            attributes["gen_ai.response.finish_reasons"] = [finish]
+        if self._io:
+            attributes["gen_ai.output.messages"] = json_text(reply)
+        span = self._open.open(event, turn.id, f"chat {model}".rstrip(), attributes)
+        span.kind = CLIENT
+        span.start = self._asked.pop(text_of(payload.get("call_id")), self._open.now)
+        error = object_of(payload.get("error"))
+        span.error, span.message = text_of(error.get("code")), text_of(error.get("message"))
+        span.close(self._open.now)
 
     def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
         """The span of a turn that begins with the event before this one."""

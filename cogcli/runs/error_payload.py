@@ -19,7 +19,8 @@ from cogcli.core.errors import (
 from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
-"""Errors that a change of the binding may fix: they get a place in its file."""
+"""Errors that a change of the binding may fix: they get a place in its file. What a function refuses, it refuses
+because of its input."""
 _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
@@ -36,7 +37,9 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[st
         "service": error.service_id,
     }
     inner = _inner(error)
-    if catalog is not None and isinstance(inner, _OF_A_BINDING):
+    if inner.reason:
+        body["reason"] = inner.reason
+    if catalog is not None and isinstance(inner, _OF_A_BINDING) and not inner.reason:
         body |= _place(inner, catalog)
     if inner.expected:
         body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import CogcliError, UsageError
+from cogcli.core.errors import FAILURE_OF, CogcliError, InputValidationError, UsageError
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.runs.prepare import PreparedRun, RunRequest, prepare, skill_of
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import Fields
+from cogcli.specs.sample_inputs import sample_words
 
 _CODES: Final = {
     "json.encoding": "input.encoding",
@@ -44,8 +45,21 @@ class GivenRun(NamedTuple):
 def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
     """As `prepare`; its problems are raised together with those of `given`. A skill whose file has errors is refused
     alone."""
+    skill = skill_of(catalog, given.request.skill_id)
+    try:
+        return _prepare_given(catalog, given, skill.inputs, environ)
+    except CogcliError as error:
+        if error.code.startswith("input.") and FAILURE_OF[error.code].cls is InputValidationError:
+            error.next = error.next or (f"cogcli skills show {skill.id}",)
+        error.samples = sample_words(skill)
+        raise
+
+
+def _prepare_given(
+    catalog: Catalog, given: GivenRun, fields: Fields, environ: Mapping[str, str]
+) -> PreparedRun:
     request = given.request
-    inputs, unreadable = convert_texts(request.inputs, skill_of(catalog, request.skill_id).inputs)
+    inputs, unreadable = convert_texts(request.inputs, fields)
     problems = [*given.problems, *unreadable, *_unknown_capabilities(request, catalog)]
     try:
         prepared = prepare(catalog, request._replace(inputs=inputs), environ)

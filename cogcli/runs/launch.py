@@ -34,16 +34,14 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import AgentOf, AgentRun, PreparedRun, RunEnvironment, call_policy
-from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
+from cogcli.runs.prepare import AgentOf, AgentRun, Intercept, PreparedRun, RunEnvironment, call_policy
+from cogcli.runs.results import Control, RunResult, exported, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
 
 Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
 """Entered around a run that may start: gives the listener of its events, and may cancel it."""
-Intercept = Callable[[Attempt, Callable[[Attempt], Answer]], Answer]
-"""Gives the answer to an attempt; the second argument makes the live call."""
 
 
 class InterceptedRunner(NamedTuple):
@@ -87,7 +85,7 @@ def launch(
     Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Calls
     go through `intercept`. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
     """
-    control = control or Control()
+    control, intercept = control or Control(), intercept or environment.intercept
     request, ids, redactor = prepared.request, environment.ids, Redactor()
     journal = Store(environment.runs_dir, sign=environment.signer()).create(
         f"ep_{ids.ulid()}",
@@ -123,7 +121,7 @@ def launch(
             agent.secrets.connect(redactor.add)
         finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
-        return result._replace(leftovers=tuple(runner.leftovers))
+        return exported(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
     except BaseException as error:
         waiting = give_up(journal)
         if waiting is None or not (isinstance(error, CogcliError) and error.code == "env.disk"):
@@ -223,15 +221,25 @@ def invoker_context(
         secrets=Secrets(environment.environ, remember),
         clock=environment.clock,
         state_dir=environment.state_dir,
+        store_dir=environment.store_dir,
         environ=environment.environ,
         max_workers=max_workers,
         use_env_proxy=environment.use_env_proxy,
         reads=environment.reads,
+        write_roots=environment.write_roots,
+        open_registry=environment.open_registry,
     )
+
+
+def _variables_in(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
+    """By service the values of the variables of those in the pinned chains; they are no secrets."""
+    used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
+    return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 
 
 def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
     skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
+    variables = _variables_in(selection, prepared.catalog)
     own = " ".join(f"{skill.name}: {skill.description}".split())
     return Request(
         task=agent.task if agent else frame.get("goal") or own,
@@ -245,6 +253,7 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
             "cogcli": __version__,
             "python": ".".join(map(str, sys.version_info[:3])),
             "specs_blob": journal.put_blob(compact(document_of(prepared.catalog))),
+            **({"variables": variables} if variables else {}),
             **(agent.pins if agent else {}),
         },
         selection=selection,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from math import inf
+from typing import NoReturn
 
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import RuntimeErrorBase
@@ -26,9 +27,11 @@ from cogcli.runs.log_index import LogIndex, error_of, is_of_probe
 class LogDispatcher:
     """The `Dispatcher` of a run over a log."""
 
-    def __init__(self, log: LogIndex, end_unanswered: Callable[[Attempt], Answer], *, live: bool) -> None:
+    def __init__(
+        self, log: LogIndex, end_unanswered: Callable[[Attempt | None], NoReturn], *, live: bool
+    ) -> None:
         """`end_unanswered` ends a call whose step has ended in the log without an answer to it, by raising; if not
-        `live`, every call that the log does not have."""
+        `live`, every call that the log does not have. Of a call of no step it is given None."""
         self.live = live
         self._log = log
         self._end_unanswered = end_unanswered
@@ -56,6 +59,9 @@ class LogDispatcher:
         if position is None and self.live:
             return None
         return RecordedCall(inf if position is None else position, lambda: self._answer(attempt))
+
+    def end_unanswered(self) -> NoReturn:
+        self._end_unanswered(None)
 
     def starts_at(self, run_id: str, path: str) -> float | None:
         log, key = self._log, (run_id, path)

@@ -29,10 +29,23 @@ from cogcli.mapping.apply import ReusedResult, Write
 from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 
 if TYPE_CHECKING:
-    from cogcli.episode.log_reader import Warn
+    from cogcli.episode.layout import EVENTS
+from cogcli.episode.log_reader import Warn
 
 _OWN_OF_ATTEMPT: Final = frozenset(
-    ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
+    (
+        "binding_id",
+        "service_id",
+        "status",
+        "code",
+        "message",
+        "left",
+        "usage",
+        "hint",
+        "reason",
+        "retryable",
+        "effect",
+    )
 )
 
 
@@ -290,7 +303,8 @@ class LogIndex:
         if attempt.get("status") != "success":
             final = (closing.payload.get("error") if closing else None) or {}
             same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
-            return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
+            told = {name: final.get(name) for name in ("hint", "reason")} if same else {}
+            return error_of({**attempt, **told})
         output = self._output(key)
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
 
@@ -355,7 +369,7 @@ def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
 def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error of a recorded failure."""
     error = error_from_payload(told)
-    error.record = _record(told)
+    error.record, error.usage = _record(told), told.get("usage")
     return error
 
 
@@ -373,7 +387,6 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
 
     Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
     """
-    from cogcli.episode.layout import EVENTS
     from cogcli.episode.log_reader import iterate_events
     from cogcli.episode.refusals import another_tools, unreadable
     from cogcli.events.payloads import problem_of

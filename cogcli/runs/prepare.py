@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
 from cogcli.runs.policy_request import PolicyRequest
@@ -16,6 +19,8 @@ from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
     from cogcli.bindings.breaker import Circuits
+    from cogcli.core.calls import Answer, Attempt
+    from cogcli.core.file_roots import Roots
     from cogcli.core.system import Clock, IdSource
     from cogcli.engine.context import RunOptions
     from cogcli.engine.ports import CallPolicy
@@ -48,6 +53,12 @@ class AgentRun(NamedTuple):
     policy: CallPolicy
     secrets: LearnedSecrets | None = None
     """Those that the program itself reads, to be masked in the log."""
+    open_model: Callable[[Iterable[Event]], object] = lambda events: None
+    """Opens the model of a resumed run, if it has one, given the events of its log: called before anything of it goes
+    on, and raises what is wrong with the model."""
+    hold: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What a resumed run holds while it is live, so that no other run of its conversation is. Raises EnvironmentRefusal
+    `session.busy`."""
 
 
 class LearnedSecrets:
@@ -68,6 +79,8 @@ class LearnedSecrets:
             add(secret)
 
 
+Intercept = Callable[["Attempt", "Callable[[Attempt], Answer]"], "Answer"]
+"""Gives the answer to an attempt; the second argument makes the live call."""
 AgentOf = Callable[["Event", Catalog], AgentRun]
 """An agent's run, by its first event and the catalog to go on with. How an agent works is known to the room above."""
 
@@ -85,8 +98,9 @@ class RunRequest(NamedTuple):
     fail_fast: bool = True
     max_workers: int = 8
     timeout: float | None = None
-    step_timeout: float = 60.0
+    step_timeout: float | None = None
     conformance: str | None = None
+    prefer: tuple[str, ...] = ()
     seed: int = 0
     tags: Mapping[str, str] = {}
     durability: str = "process"
@@ -112,7 +126,12 @@ class RunRequest(NamedTuple):
             timeout_seconds=self.timeout,
             binds=self.binds,
             required_conformance_profile=self.conformance,
+            prefer=self.prefer,
         )
+
+    def selection(self, environ: Mapping[str, str]) -> SelectionOptions:
+        """How its bindings are chosen."""
+        return SelectionOptions(self.binds, self.conformance, environ, tuple(self.prefer))
 
 
 class PreparedRun(NamedTuple):
@@ -163,7 +182,7 @@ def prepare_without_inputs(
     """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty. `wrong` is found already."""
     from cogcli.specs.checks import check
 
-    selection = SelectionOptions(request.binds, request.conformance, environ)
+    selection = request.selection(environ)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]
     if blocking:
@@ -194,8 +213,17 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
         if name not in fields
     ]
     kept, violations = fit_values(fields, given)
-    problems += [_problem(f"input.{v.kind}", f"inputs/{v.place}", f"input {v.message}") for v in violations]
+    for kind, place, message in violations:
+        hint = _meaning(fields[place]) if kind == "missing" else ""
+        problems.append(_problem(f"input.{kind}", f"inputs/{place}", f"input {message}", hint))
     return kept, problems
+
+
+def _meaning(field: FieldSpec) -> str:
+    """`integer: Length in words.`, with the values that it may have."""
+    options = f", one of {', '.join(map(preview, field.enum[:10]))}" if field.enum else ""
+    about = f": {' '.join(field.description.split())}" if field.description else ""
+    return f"{field.type}{options}{about}"
 
 
 def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
@@ -227,12 +255,20 @@ class RunEnvironment(NamedTuple):
     signer: Callable[[], Sign | None] = lambda: None
     """Called where a manifest may be signed, for the same reason; None without a key."""
     use_env_proxy: bool = False
+    store_dir: str = ""
+    """Where functions keep what outlives a run; empty where nothing does."""
     reads: Reads | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
+    write_roots: Roots = ()
+    """Where functions write files; () for the working directory (docs/reference/service.md#roots)."""
     circuits: Circuits | None = None
     """Circuit breakers; None for those that all runs of this process share."""
     agent_of: AgentOf | None = None
     """An agent's run as its log has it; None where no agent can run."""
+    intercept: Intercept | None = None
+    """What each attempt goes through in place of the live call (tests of skills); None for nothing."""
+    export: Callable[[Path], str] | None = None
+    """Sends the trace of a sealed episode to a collector, and gives what went wrong; None for no collector."""
 
 
 def one_step_skill(

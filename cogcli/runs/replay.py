@@ -28,6 +28,7 @@ from cogcli.specs.lock import PIN
 from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.pack_skills import reach_given_pack, reach_pack
 from cogcli.specs.registry import Registry
+from cogcli.specs.service_variables import with_recorded_variables
 from cogcli.specs.skill import targets_of
 from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
 
@@ -122,7 +123,8 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
             data = blobs.get(digest)
         if data is None:
             raise EnvironmentRefusal("episode.unreadable", f"the specs of this run are missing: {digest}")
-        return catalog_of(parse(data), PROTOCOLS)
+        catalog = catalog_of(parse(data), PROTOCOLS)
+        return with_recorded_variables(catalog, started.payload["pins"].get("variables"))
     except (ValueError, KeyError, TypeError) as error:
         text = f"the specs of this run cannot be read: {error}"
         raise EnvironmentRefusal("episode.unreadable", text) from error

@@ -102,8 +102,10 @@ class ReplaySink:
         """The whole log: what is new ends a replay."""
         return self._events
 
-    def _end_unanswered(self, attempt: Attempt) -> NoReturn:
+    def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
         """End a call without a recorded answer as it ended in the log (rule 1)."""
+        if attempt is None:
+            raise Unanswered
         log, key = self._log, (attempt.run_id, attempt.step_id)
         end = log.ended.over(*key)
         if log.stops and (end is None or end is log.full):

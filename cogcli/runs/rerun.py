@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
-from cogcli.engine.plan import plan_skill
+from cogcli.core.step_path import StepPath
+from cogcli.engine.plan import StepPlan
 from cogcli.episode.log_reader import Warn
 from cogcli.mapping.apply import ReusedResult
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex, read_log_index
 from cogcli.runs.policy_request import PolicyRequest
-from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.prepare import RunRequest
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
 
 
@@ -63,6 +64,7 @@ def read_source_request(
         timeout=options["timeout_seconds"],
         step_timeout=options["step_timeout_seconds"],
         conformance=options["required_conformance_profile"],
+        prefer=tuple(options.get("prefer") or ()),
         seed=payload["seed"],
         tags=payload["tags"],
         policy=PolicyRequest.recorded(payload),
@@ -70,18 +72,34 @@ def read_source_request(
     return request._replace(**overrides), log
 
 
-def reuse_of(log: LogIndex, prepared: PreparedRun, from_step: str | None) -> Reuse:
-    """Reuse every step that is done in the log and is neither `from_step` (default: the first) nor downstream of it.
-
-    Raises UsageError `step.unknown`.
-    """
-    catalog = prepared.catalog
-    plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
+def first_to_run(plan: StepPlan, from_step: str | None) -> dict[str, str]:
+    """The step to run again by `--from` (default: the first), with the reason. Raises UsageError `step.unknown`."""
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
         hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
         raise UsageError("step.unknown", f"no step `{from_step}` in this skill", hint=hint)
-    again = {from_step or ids[0]: "asked for"}
+    return {from_step or ids[0]: "asked for"}
+
+
+def failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
+    """The loops over items that did not end well, with the reason to run them again. Raises UsageError `usage.flag`
+    where there is none."""
+    loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
+    found = {step: "items are left" for step in loops if step not in log.results}
+    if not found:
+        raise UsageError(
+            "usage.flag",
+            "`--failed-items`: no loop over items of that run failed",
+            hint="`rerun --from STEP` repeats a step and what follows it",
+        )
+    return found
+
+
+def reuse_of(log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False) -> Reuse:
+    """Reuse every step that is done in the log, and is neither in `roots` (step id to the reason why it runs) nor
+    downstream of one; with `items` also what is done of a loop in `roots`."""
+    ids = [planned.step.id for planned in plan.steps]
+    again = dict(roots)
     for planned in plan.steps:
         needed = next((name for name in planned.depends_on if name in again), None)
         if needed is not None:
@@ -93,6 +111,30 @@ def reuse_of(log: LogIndex, prepared: PreparedRun, from_step: str | None) -> Reu
         closing = log.closings.get((run_id, step_id))
         done = closing is not None and closing.event_type == "step.completed"
         why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
-    taken = {path: result for path, result in log.results.items() if why.get(path) == "reused"}
-    called = [step for step, reason in why.items() if reason != "reused"]
-    return Reuse(started.episode_id if started else "", taken, why, select_effects(effects_of(log), called))
+    whole = {step for step, reason in why.items() if reason == "reused"}
+    loops = _same_items(plan, roots, whole) if items else ()
+    taken = {
+        path: result
+        for path, result in log.results.items()
+        if path in whole or _is_item_of(StepPath(path), loops)
+    }
+    called = [step for step in ids if step not in whole]
+    effects = select_effects(effects_of(log), called, taken)
+    return Reuse(started.episode_id if started else "", taken, why, effects)
+
+
+def _same_items(plan: StepPlan, loops: Container[str], reused: Container[str]) -> set[str]:
+    """Those of the loops that have the items of the earlier run: all that comes before them is reused."""
+    settled: set[str] = set()
+    found = set()
+    for planned in plan.steps:
+        if settled.issuperset(planned.depends_on):
+            if planned.step.id in reused:
+                settled.add(planned.step.id)
+            elif planned.step.id in loops:
+                found.add(planned.step.id)
+    return found
+
+
+def _is_item_of(path: StepPath, loops: Container[str]) -> bool:
+    return path.in_loop and not path.in_call and path.parent in loops

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -155,13 +155,17 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
     return found
 
 
-def select_effects(known: Mapping[str, Effect], steps: Iterable[str]) -> RerunEffects:
-    """The effects of an earlier run for a rerun that runs these root steps again; no choice is made yet."""
+def select_effects(
+    known: Mapping[str, Effect], steps: Iterable[str], taken: Container[str] = ()
+) -> RerunEffects:
+    """The effects of an earlier run for a rerun that runs these root steps again, without the items of them whose
+    results are `taken`; no choice is made yet."""
     steps = set(steps)
     called = [
         effect
         for effect in known.values()
         if effect.kind == "effect" and path_prefixes(effect.step)[-1] in steps
+        if not any(path in taken for path in path_prefixes(effect.step))
     ]
     return RerunEffects(known, tuple(called), {})
 

@@ -6,9 +6,9 @@ in the first event of the rerun, with the probe as the decider.
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any, Final
 
+from cogcli.core.scratch import scratch_folder
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.probe import is_promise, resolution_of
 from cogcli.runs.effects import IN_DOUBT, Effect
@@ -53,7 +53,7 @@ def _ask_probe(
     skill = one_step_skill(_HEAD, capability.probe, values, outputs, names, {"id": "probe"})
     request = prepared.request._replace(frame={}, durability="none", tags={})
     run = prepare_one_step(prepared.catalog, skill, request, prepared.selection, capability.file)
-    with tempfile.TemporaryDirectory(prefix="cogcli-probe-") as runs_dir:
+    with scratch_folder("probe") as runs_dir:
         result = launch(environment._replace(runs_dir=runs_dir), run)
     if result.status != "ok":
         return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import ABORTED, OK, CogcliError, EffectInDoubtError
@@ -19,7 +21,9 @@ from cogcli.mapping.apply import rebuild
 from cogcli.report.run_fold import ask_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.error_payload import error_payload
+from cogcli.runs.failed_call import failed_call
 from cogcli.runs.log_index import LogIndex
+from cogcli.runs.rerun_point import RerunPoint, rerun_point
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
 
@@ -47,6 +51,10 @@ class RunResult(NamedTuple):
     """The step paths of undecided calls in doubt; empty unless the run waits."""
     approve: str = ""
     """The flags of `resume` that answer the first open request; empty unless the run waits for one."""
+    rerun: RerunPoint | None = None
+    """Where `rerun` goes on; None for a run that ended well or waits."""
+    not_exported: str = ""
+    """Why a collector did not get its trace; empty where it did, and without one."""
 
 
 class Control:
@@ -67,6 +75,13 @@ class Control:
         self.signals.append(signal_name)
         if self._engine is not None:
             self._engine.loop.interrupt(signal_name)
+
+
+def exported(result: RunResult, export: Callable[[Path], str] | None) -> RunResult:
+    """The result of a run that ended, its trace sent where there is a collector; never an error of the run."""
+    if export is None or result.status == "pending":
+        return result
+    return result._replace(not_exported=export(Path(result.directory)))
 
 
 def seal_run(journal: Journal, finished: Finished) -> None:
@@ -108,15 +123,21 @@ def finish_run(
     outcome, state = finished.outcome, finished.state
     in_doubt: tuple[str, ...] = ()
     approve = ""
-    if outcome.status == "pending":
-        log = LogIndex(event for _, event in journal.events())
+    log = LogIndex(event for _, event in journal.events()) if outcome.status != "ok" else None
+    error = error_payload(outcome.error, catalog) if outcome.error else None
+    if log and error:
+        error |= failed_call(log.closings.values(), error, catalog)
+    rerun = None
+    if log and outcome.status != "pending":
+        rerun = rerun_point(finished, log)
+    elif log:
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
         approve = ask_of(log.open_requests[0].payload).answer_flags() if log.open_requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
-        error=error_payload(outcome.error, catalog) if outcome.error else None,
+        error=error,
         episode_id=journal.episode_id,
         run_id=state.run_id,
         trace_id=state.trace_id,
@@ -126,6 +147,7 @@ def finish_run(
         stopped_by=control.signals[0] if control.signals else "",
         in_doubt=in_doubt,
         approve=approve,
+        rerun=rerun,
         finished=finished,
     )
 

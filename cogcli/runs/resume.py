@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +45,7 @@ from cogcli.runs.rerun_effects import find_repeats
 from cogcli.runs.results import (
     Control,
     RunResult,
+    exported,
     finish_run,
     finished_of,
     in_doubt,
@@ -55,6 +57,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.service_variables import with_recorded_variables
 from cogcli.specs.stricter import stricter_of
 
 
@@ -100,11 +103,11 @@ def resume(
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
-            return _seal_ended_run(journal, events, end, log.ended.signal)
+            return exported(_seal_ended_run(journal, events, end, log.ended.signal), environment.export)
         if not request.abort:
             require_consent(log)
         resumption = _Resumption(environment, directory, request, journal, log, log.started)
-        return resumption.run(redactor, listener, control)
+        return exported(resumption.run(redactor, listener, control), environment.export)
     finally:
         journal.close()
 
@@ -147,26 +150,32 @@ class _Resumption(NamedTuple):
             reason=request.reason,
             episode=self.directory.name,
         )
-        self._append_resumption(changed, answered=bool(answers))
+        agent = recorded_agent(environment.agent_of, catalog, self.started)
         workers = self.started.payload["options"].get("max_workers", 8)
         live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
-        try:
-            for asked, granted in answers:
-                self._append_answer(asked, granted=granted)
-            repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
-            doubts = OpenDoubts(log, journal, resolutions, repeats)
-            agent = recorded_agent(environment.agent_of, catalog, self.started)
-            if agent is not None and agent.secrets is not None:
-                agent.secrets.connect(redactor.add)
-            engine = self._engine(catalog, live, doubts, listener, control, agent)
-            skill, first = self.started.payload["skill"]["id"], request_from(self.started)
-            finished = run_engine(engine, skill, first, log.root or "", journal, control, agent)
-            return finish_run(finished, journal, control)
-        except EnvironmentRefusal as error:
-            waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
-            if waiting is None:
-                raise
-            return pause_in_doubt(journal, waiting, error, control)
+        with agent.hold() if agent and not request.abort else nullcontext():
+            if agent and not request.abort:
+                agent.open_model(journal.history())  # before an effect that was approved goes on
+            self._append_resumption(changed, answered=bool(answers))
+            try:
+                for asked, granted in answers:
+                    self._append_answer(asked, granted=granted)
+                repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
+                doubts = OpenDoubts(log, journal, resolutions, repeats)
+                if agent is not None and agent.secrets is not None:
+                    agent.secrets.connect(redactor.add)
+                engine = self._engine(catalog, live, doubts, listener, control, agent)
+                return self._run_engine(engine, control, agent)
+            except EnvironmentRefusal as error:
+                waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+                if waiting is None:
+                    raise
+                return pause_in_doubt(journal, waiting, error, control)
+
+    def _run_engine(self, engine: Engine, control: Control, agent: AgentRun | None) -> RunResult:
+        skill, first = self.started.payload["skill"]["id"], request_from(self.started)
+        finished = run_engine(engine, skill, first, self.log.root or "", self.journal, control, agent)
+        return finish_run(finished, self.journal, control)
 
     def _engine(
         self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
@@ -182,6 +191,8 @@ class _Resumption(NamedTuple):
                 error = limit.late()
                 error.left = False
                 raise error
+            if found is None and environment.intercept is not None:
+                return environment.intercept(attempt, partial(send_unmasked, send=send))
             return found or send_unmasked(attempt, send)
 
         engine = engine_over_log(
@@ -217,6 +228,7 @@ class _Resumption(NamedTuple):
         pinned = read_pinned().capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
         catalog = reach_recorded(self.environment.open_registry(), started, read_pinned, also=sorted(gates))
+        catalog = with_recorded_variables(catalog, started.payload["pins"].get("variables"))
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
@@ -232,7 +244,8 @@ class _Resumption(NamedTuple):
         # A recorded binding counts as named by the user: it is called, or nothing is.
         binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
         profile = options["required_conformance_profile"]
-        selection = SelectionOptions(binds, profile, self.environment.environ)
+        prefer = tuple(options.get("prefer") or ())
+        selection = SelectionOptions(binds, profile, self.environment.environ, prefer)
         found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:

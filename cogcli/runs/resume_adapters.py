@@ -74,9 +74,9 @@ class ResumeSink:
         """The log so far, with the events of the sittings themselves."""
         return self._journal.history()
 
-    def _end_unanswered(self, attempt: Attempt) -> NoReturn:
+    def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
         """End a call that the log has no answer to: its step has ended there, or the run is being closed."""
-        if self._abort:
+        if self._abort or attempt is None:
             self._cancel(ABORT)
         else:
             self._repeat_signal(self._log.ended.over(attempt.run_id, attempt.step_id))

@@ -3,6 +3,7 @@
 
 1. YES is a proof. NO has a value that fits the narrow schema and breaks the wide one.
 2. Without jsonschema-rs only simple cases are decided: equal schemas, bare types, finite choices, disjoint types.
+   Equal are schemas that read the same once their references are followed, recursive ones included.
 3. UNKNOWN: a pattern or schema that cannot be applied, a failure of the library, or a proof that would take too long.
 """
 
@@ -18,12 +19,13 @@ from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.schema.engine_choice import RUST, engine
 from cogcli.schema.engines import rust_options
+from cogcli.schema.equality import reads_same
 from cogcli.schema.normalizer import NormalizedSchema, normalize
 from cogcli.schema.validator import UNUSABLE, errors, fits
 from cogcli.schema.visitor import CHOICES, DEFINITIONS, subschemas
 
 _MAX_BYTES: Final = 64 * 1024
-"""Larger schemas are UNKNOWN."""
+"""Of larger schemas nothing is known but their types."""
 _MAX_PARTS: Final = 400
 _MAX_WAYS: Final = 64
 _MAX_WORK: Final = 5_000_000
@@ -44,7 +46,8 @@ def covers(wide: Any, narrow: Any) -> Cover:
     """Whether every value that fits `narrow` fits `wide`."""
     pair = _normalized_pair(wide, narrow)
     if pair is None:
-        return UNKNOWN
+        bare = wide is True or (isinstance(wide, dict) and wide.keys() <= {"type"})
+        return YES if bare and _is_too_large(narrow) and types_of(narrow) <= types_of(wide) else UNKNOWN
     plain = _simple_cover(pair, wide, narrow)
     if plain is not None:
         return plain
@@ -69,12 +72,16 @@ def disjoint(wide: Any, narrow: Any) -> bool:
     return engine() == RUST and _is_proved(pair, disjoint=True)
 
 
+def _is_too_large(schema: Any) -> bool:
+    return len(orjson.dumps(schema)) > _MAX_BYTES
+
+
 _Pair = tuple[NormalizedSchema, NormalizedSchema]
 
 
 def _normalized_pair(wide: Any, narrow: Any) -> _Pair | None:
     """Both schemas normalized, None where nothing can be proved about them."""
-    if max(len(orjson.dumps(wide)), len(orjson.dumps(narrow))) > _MAX_BYTES:
+    if _is_too_large(wide) or _is_too_large(narrow):
         return None
     first, second = _normalized(orjson.dumps(wide)), _normalized(orjson.dumps(narrow))
     if first is None or second is None or first.refused_patterns or second.refused_patterns:
@@ -92,7 +99,9 @@ def _work(pair: _Pair) -> int:
 def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
     """The answer in a simple case, None in any other; `pair` is `wide` and `narrow` normalized."""
     first, second = pair[0].python, pair[1].python
-    if first is True or first == {} or orjson.dumps(first) == orjson.dumps(second):
+    if first is True or first == {}:
+        return YES
+    if any(reads_same(each, second) for each in (first, *_alternatives(first))):
         return YES
     choices = _choices(narrow)
     if choices is not None and len(choices) * _work(pair) > _MAX_WORK:
@@ -101,6 +110,14 @@ def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
         broken = [value for value in choices if fits(narrow, value) and not fits(wide, value)]
         return Cover("no", broken[0]) if broken else YES
     return YES if first.keys() <= {"type"} and types_of(narrow) <= types_of(wide) else None
+
+
+def _alternatives(schema: Any) -> list[Any]:
+    """The schemas of which a value has to fit one; none where more is asserted."""
+    if not isinstance(schema, dict) or schema.keys() - DEFINITIONS != {"anyOf"}:
+        return []
+    shared = {key: value for key, value in schema.items() if key in DEFINITIONS}
+    return [{**each, **shared} for each in schema["anyOf"] if isinstance(each, dict)]
 
 
 def _choices(schema: Any) -> list[Any] | None:

@@ -26,6 +26,8 @@ class Binding(NamedTuple):
     """Whether its layer may read the environment (docs/reference/service.md#trust)."""
     distrust: str = ""
     """Why its layer is not trusted, empty where there is no reason beside that."""
+    checks: tuple[dict[str, Any], ...] = ()
+    """`{path, op, value}`: what the outputs have to hold beside the capability's contract."""
 
     @property
     def conformance(self) -> str:
@@ -40,4 +42,4 @@ class Binding(NamedTuple):
 
 def binding_from(raw: dict[str, Any], file: str = "", **place: Any) -> Binding:
     """A binding from its checked mapping; `place` has the members that follow from where it was found."""
-    return value_from(Binding, raw, file=file, **place)
+    return value_from(Binding, raw, checks=tuple(raw.get("checks") or ()), file=file, **place)

@@ -11,11 +11,13 @@ BY_NAME: Final = ("flag", "active", "override")
 
 
 class SelectionOptions(NamedTuple):
-    """A run's options for selection: `--bind` by capability, the conformance demanded, the environment."""
+    """A run's options for selection: `--bind` by capability, the conformance demanded, the environment, the services
+    preferred, the first of them most."""
 
     binds: Mapping[str, str] = MappingProxyType({})
     conformance: str | None = None
     environ: Mapping[str, str] = MappingProxyType({})
+    prefer: tuple[str, ...] = ()
 
 
 class Reason(NamedTuple):

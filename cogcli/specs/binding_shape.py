@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from cogcli.core.extras import SHIPPED
 from cogcli.core.jsonvalue import object_of
 from cogcli.specs.common_shape import (
     CAPABILITY_REF,
@@ -16,14 +17,39 @@ from cogcli.specs.common_shape import (
     check_headers,
 )
 from cogcli.specs.credentials import address_holds_credential, find_written_out
+from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Data, Keys, MapOf, NumberShape, Record, Text, is_ignored, record, required
-from cogcli.specs.template import TemplateFault, find_mixed_literals, parse_template, texts
+from cogcli.specs.protocol import Grammar, Protocols
+from cogcli.specs.shape import (
+    Data,
+    Keys,
+    ListOf,
+    MapOf,
+    NumberShape,
+    Record,
+    Text,
+    is_ignored,
+    record,
+    required,
+)
+from cogcli.specs.step_values import parts_of
+from cogcli.specs.template import (
+    AS,
+    FILE,
+    FILE_FORMS,
+    TemplateFault,
+    TemplateSlot,
+    files_in,
+    find_mixed_literals,
+    parse_template,
+    texts,
+)
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RESPONSE_MODES: Final = ("json", "text", "raw")
 MAX_BYTES: Final = 64 * 1024 * 1024
+OPS: Final = ("verbatim_in", "one_of")
+_CHECKED: Final = re.compile(r"[^.\s]+(?:\.[^.\s]+){0,16}")
 RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
 
 _METADATA: Final[Keys] = {
@@ -37,6 +63,8 @@ _METADATA: Final[Keys] = {
     "max_request_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
     "max_response_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
     "fallback_binding_id": Text(empty=False),
+    "extra": Text(choices=tuple(SHIPPED)),
+    "fallback_on": Text(choices=("any", "unanswered")),
     "conformance_profile": CONFORMANCE,
     "description": Text(),
     "status": Text(),
@@ -54,6 +82,15 @@ def binding_shape(protocols: Protocols) -> Record:
             "operation": required(Text(empty=False)),
             "request": required(FREE, nullable=True),
             "response": required(MapOf(Data()), nullable=True),
+            "checks": ListOf(
+                record(
+                    {
+                        "path": required(Text(pattern=_CHECKED, expected="OUTPUT, or OUTPUT.a.*.b below it")),
+                        "op": required(Text(choices=OPS)),
+                        "value": required(Data()),
+                    }
+                )
+            ),
             "metadata": _METADATA,
         }
     )
@@ -69,12 +106,14 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
             message = f"operation `{operation}`, expected {expected}"
             report.error("binding.operation", ("operation",), message)
     _check_request(raw.get("request"), report)
+    _check_files(raw, grammar, report)
     _check_credentials(raw, report)
     for name, value in object_of(raw.get("response")).items():
-        if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
+        read = isinstance(value, str) and (RESPONSE_PATH.fullmatch(value) or _OF_SERVICE.search(value))
+        if not is_ignored(name) and not read:
             message, hint = (
                 f"`response.{name}` is a literal, not read from the reply",
-                "write response.PATH to read it",
+                f"write {_response_path(value)} to read it",
             )
             report.warn("response.literal", ("response", name), message, hint=hint)
     check_headers(raw, report)
@@ -85,16 +124,67 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
             report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
 
 
+_OF_SERVICE: Final = re.compile(r"\$\{service\.[A-Za-z_][A-Za-z0-9_]*\}")
+_HEADS: Final = frozenset(("input",))
+_OF_REQUESTS: Final = "write the text by itself, with ${input.NAME} in it"
+_OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
+
+
+def _response_path(value: Any) -> str:
+    """The path in a value that looks as if it read the response: `${response.a}`, `{{ response.a }}`, `$.a`."""
+    found = _READS.search(value) if isinstance(value, str) else None
+    return f"response.{found[1] or found[2]}" if found else "response.PATH"
+
+
+_READS: Final = re.compile(r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$")
+
+
 def _check_request(request: Any, report: ProblemReport) -> None:
     for path in find_mixed_literals(request, ("request",)):
         message = "`$literal` stands beside other keys"
         report.error("request.template", path, message, hint="let it stand alone", key=True)
+    for part in parts_of(request, ("request",)):
+        if part.kind == "text":
+            message = f"`{_join_path(part.path)}`: a request has no `$text`"
+            report.error("request.template", part.path, message, hint=_OF_REQUESTS)
     for path, text in texts(request, ("request",)):
         try:
-            parse_template(text)
+            whole = any(isinstance(piece, TemplateSlot) and piece.whole for piece in parse_template(text))
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
             report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
+            continue
+        found = None if whole else find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
+        if found:
+            right = re.sub(r"^inputs\.", "input.", found.path)
+            hint = (
+                f"write {f'${{{right}}}' if found.fills else right}, or {{$literal: ...}} for this very text"
+            )
+            message = f"`{_join_path(path)}`: `{found.found[:60]}` is not filled in"
+            report.error("request.template", path, message, hint=hint)
+
+
+def _check_files(raw: dict[str, Any], grammar: Grammar | None, report: ProblemReport) -> None:
+    """Report each `$file` that is not the path of an input in a form that there is, or where none can be sent."""
+    for path, value in files_in(raw.get("request"), ("request",)):
+        label = f"`{_join_path(path)}`"
+        source = value[FILE]
+        whole = isinstance(source, str) and _is_whole(source)
+        if not whole or value.keys() - {FILE, AS} or value.get(AS) not in FILE_FORMS:
+            message = f"{label}: expected {{$file: input.NAME, as: {' or '.join(FILE_FORMS)}}}"
+            report.error("request.template", path, message, hint="name the input that holds the path")
+        elif grammar and not grammar.sends_files:
+            message = f"{label}: {raw['protocol']} sends no files"
+            report.error("request.template", path, message, hint="let the function read the path itself")
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a template is one input as a whole."""
+    try:
+        parts = parse_template(text)
+    except TemplateFault:
+        return False
+    return any(isinstance(part, TemplateSlot) and part.whole and not part.of_service for part in parts)
 
 
 def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:

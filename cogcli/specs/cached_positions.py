@@ -34,6 +34,10 @@ class FilePlaces(dict[str, "Places"]):
         """Record a shown file's real path, and the digest of the bytes that were loaded."""
         self._files[file] = (path, digest)
 
+    def path(self, file: str) -> str:
+        """The real path of a shown file; empty where it is not known."""
+        return self._files.get(file, ("", ""))[0]
+
     def base(self, file: str) -> str:
         """The directory that a shown file's name is relative to, with a final slash; empty where it is not known."""
         path, _ = self._files.get(file, ("", ""))

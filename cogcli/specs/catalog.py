@@ -73,11 +73,18 @@ class Catalog(NamedTuple):
     """All ids of a kind in the registry, from paths alone, for did-you-mean hints."""
     protocols: Protocols = NOTHING
     """What the specs ask of the protocols of services and bindings, by name."""
+    stubbed: frozenset[str] = frozenset()
+    """Capabilities that a test answers: nothing of their services is needed, none of them is called."""
     bound: Callable[[str], str | None] | None = None
     """The capability of a binding anywhere in the registry, found by reading files: for bindings absent here."""
 
     def in_process(self, service: Service) -> bool:
-        """Whether a service is functions on this machine, so that nothing leaves it."""
+        """Whether a service is functions on this machine, and does not say that they reach the network: nothing leaves
+        it."""
+        return self.runs_functions(service) and not service.declares_network
+
+    def runs_functions(self, service: Service) -> bool:
+        """Whether a service is functions that this machine runs."""
         protocol = self.protocols.get(service.kind)
         return protocol is not None and protocol.in_process
 

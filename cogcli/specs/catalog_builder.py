@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import Problem, Severity, sort_problems
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import Capability, capability_from
@@ -22,6 +23,7 @@ from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service, service_from
+from cogcli.specs.service_variables import with_variables
 from cogcli.specs.skill import Skill, skill_from
 from cogcli.specs.spec_reader import SpecFile, SpecReader
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 class CatalogBuilder:
     """Builds a catalog. `given` are files outside all layers; they count as the last layer. `named` are the paths of
-    packs that are in force whatever layer they are in."""
+    packs that are in force whatever layer they are in; `environ` gives the variables of services."""
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class CatalogBuilder:
         *,
         given: Sequence[FoundFile] = (),
         named: Collection[str] = (),
+        environ: Mapping[str, str] = NOTHING,
     ) -> None:
         # Its mappings grow; what is made of them at the end is put in by `catalog`.
         self.specs = Catalog(
@@ -52,6 +55,7 @@ class CatalogBuilder:
         self._reader = reader
         self._given = given
         self._named = named
+        self._environ = environ
         self._shadows: list[Shadow] = []
         self._host = HostFiles(self.canonical)
         self._own: dict[str, SpecFile | None] = {}
@@ -87,7 +91,7 @@ class CatalogBuilder:
 
     def add_everything(self) -> CatalogBuilder:
         """Add all specs of all layers and those outside of them; report stray files. The builder itself."""
-        for kind in ("skill", "capability", "service", "pack"):
+        for kind in ("skill", "case", "capability", "service", "pack"):
             for place in self.files(kind):
                 # Files that another layer replaces are checked by themselves as well.
                 self.problems += self._reader.load(place).problems
@@ -163,7 +167,10 @@ class CatalogBuilder:
             self.specs.raw[f"service:{id}"] = loaded.raw
             at = ("services", id) if loaded.found.entry else ()
             place = {**layer.marks(), "root": layer.home, "at": at}
-            self.specs.services[id] = service_from(loaded.raw, loaded.file, **place)
+            service = service_from(loaded.raw, loaded.file, **place)
+            if service.variables:
+                service = with_variables(service, self._environ)
+            self.specs.services[id] = service
             self._pin_declared(self.specs.services[id])
         return self.specs.services[id]
 

@@ -71,7 +71,7 @@ def find_written_out(
     if isinstance(value, dict):
         for key, item in value.items():
             secret = named or (isinstance(key, str) and names_secret(key))
-            test = literal if key != "$literal" else _is_any_text
+            test = _TESTS_OF_KEYS.get(key, literal)
             yield from find_written_out(item, test, (*path, key), named=secret)
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -82,6 +82,10 @@ def find_written_out(
 
 def _is_any_text(text: str) -> bool:
     return True
+
+
+_TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {"$literal": _is_any_text, "$text": has_no_placeholder}
+"""How the value of a step's input that is no plain text is a literal."""
 
 
 def keeps_secret(name: str) -> bool:

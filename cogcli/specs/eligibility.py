@@ -3,14 +3,17 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from cogcli.core.extras import install_line, missing_module
+from cogcli.core.problems import KeyPath
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
+from cogcli.specs.service_variables import address_fault, lacking_variables
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -27,20 +30,33 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
         text = f"its file {file} has errors" if file else "unknown"
         return [Reason("service.unknown", f"service `{id}`: {text}")]
     capability = catalog.capabilities.get(binding.capability)
-    found = []
+    called = binding.capability not in catalog.stubbed
+    found: list[Reason] = []
     unset = [name for name in variables_of(binding, service) if not options.environ.get(name)]
-    if unset:
+    if service.variables:
+        unset += lacking_variables(service, options.environ, binding)
+        if fault := address_fault(service):
+            found.append(
+                Reason("service.url", f"service `{id}`: {fault}", "look at the variables of its file")
+            )
+    if unset and called:
         cure = "\n".join(f"export {name}=..." for name in unset)
-        found.append(Reason("env.missing", f"service `{id}`: {unset_variables_text(unset)}", cure))
+        text = f"service `{id}`: {unset_variables_text(unset, options.environ)}"
+        found.append(Reason("env.missing", text, cure))
+    extra = binding.metadata.get("extra")
+    if extra and called and (module := missing_module(extra)):
+        text = f"it needs the extra `{extra}`: `{module}` is not installed"
+        found.append(Reason("env.extra", text, install_line(extra)))
     if binding.protocol != service.kind:
         text = f"speaks {binding.protocol}, service `{id}` is {service.kind}"
         found.append(Reason("binding.protocol", text))
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
+    if called:
+        found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
     if capability and capability.safety:
-        texts = _scope_faults(binding, service, capability.safety, in_process=catalog.in_process(service))
+        texts = _scope_faults(catalog, binding, service, capability.safety)
         cure = "choose a binding that meets the capability's safety block"
         found += [Reason("safety.scope", f"service `{id}`: {text}", cure) for text in texts]
     return found
@@ -53,6 +69,23 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
         texts += (binding.metadata.get("headers") or {}).values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
     yield from dict.fromkeys([*names, *_auth_variable(service)])
+
+
+def path_of_variable(service: Service, name: str) -> KeyPath:
+    """Where in a service's file a variable is named."""
+    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
+    places: dict[KeyPath, str] = {("metadata", "headers", key): text for key, text in headers.items()}
+    places |= {("env", key): text for key, text in env.items()}
+    places |= {("variables", key): f"${{{each.get('env')}}}" for key, each in service.variables.items()}
+    return next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
+
+
+def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath | None:
+    """Where in a service's file the first variable is named that has no value; None where all have one."""
+    names = [name for name in variables_of(None, service) if not environ.get(name)]
+    if service.variables:
+        names += lacking_variables(service, environ)
+    return path_of_variable(service, names[0]) if names else None
 
 
 def secrets_of(service: Service) -> Iterator[str]:
@@ -69,12 +102,20 @@ def _auth_variable(service: Service) -> Iterator[str]:
         yield auth.removeprefix("env:")
 
 
-def unset_variables_text(names: list[str]) -> str:
-    """A clause stating that these environment variables are not set."""
+def unset_variables_text(names: list[str], environ: Mapping[str, str]) -> str:
+    """A clause stating that these environment variables are not set, or are empty."""
+    groups = (
+        ("not set", [n for n in names if n not in environ]),
+        ("empty", [n for n in names if n in environ]),
+    )
+    return "; ".join(_variables_text(group, state) for state, group in groups if group)
+
+
+def _variables_text(names: list[str], state: str) -> str:
     *others, last = (f"`{name}`" for name in names)
     if not others:
-        return f"environment variable {last} is not set"
-    return f"environment variables {', '.join(others)} and {last} are not set"
+        return f"environment variable {last} is {state}"
+    return f"environment variables {', '.join(others)} and {last} are {state}"
 
 
 def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
@@ -98,7 +139,7 @@ def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterat
         yield _untrusted_of(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
         yield _untrusted_of(f"{text} `{service.settings['command']}` is not started")
-    if _uses_secrets(None, service):
+    if _uses_secrets(None, service) or any(each.get("env") for each in service.variables.values()):
         yield _untrusted_of(f"{text} it gets no variable and no secret")
 
 
@@ -121,14 +162,16 @@ def isolation_of(service: Service) -> str:
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
-def _scope_faults(binding: Binding, service: Service, safety: Safety, *, in_process: bool) -> Iterator[str]:
-    """The demands of a safety block that a service does not meet."""
+def _scope_faults(catalog: Catalog, binding: Binding, service: Service, safety: Safety) -> Iterator[str]:
+    """The demands of a safety block that a service does not meet. What a function does is known by where it runs alone,
+    unless its service declares `network`."""
+    in_process = catalog.in_process(service)
     listed = service.metadata.get("targets") or ()
     missing = [target for target in safety.allowed_targets if target not in listed]
     if missing and not in_process:
         yield f"not listed as {' and '.join(missing)}, which the capability demands"
     local = in_process or service.network == "private"
-    sandboxed = in_process and isolation_of(service) == "process"
+    sandboxed = catalog.runs_functions(service) and isolation_of(service) == "process"
     broken = {
         "no_external_network": not local and "reaches the public network",
         "sandboxed_execution": not sandboxed and "does not run in a process of its own",

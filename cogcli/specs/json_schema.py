@@ -3,47 +3,214 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
 from cogcli.specs.shapes import shape_of
+from cogcli.specs.skill_shape import STEP
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}
 """Keys that authors may add to every record."""
+KeyPlace = tuple[str, str]
+"""A key: the kind that it is described with, and its path there (`[]` is an element, `NAME` a free name)."""
 
 
-def schema_of(kind: str, protocols: Protocols) -> dict[str, Any]:
-    """The JSON Schema of a kind of spec file; `validate` also checks what needs other files."""
-    defined: dict[str, Any] = {}
-    if kind in ("skill", "capability"):
-        defined = {"$defs": {"field": _record(FIELD)}}
-    return {"$schema": DIALECT, "title": f"cogcli {kind}", **_schema(shape_of(kind, protocols)), **defined}
+class KnownIds(NamedTuple):
+    """The ids of a registry with what each is: `targets` are what a step may use, `tools` what a pack may allow."""
+
+    capabilities: Mapping[str, str]
+    targets: Mapping[str, str]
+    tools: Mapping[str, str]
+    bindings: Mapping[str, str]
+    services: Mapping[str, str]
+    packs: Mapping[str, str]
+    bindings_of: Mapping[str, Mapping[str, str]]
+    """By capability: its bindings."""
 
 
-def _schema(shape: Shape) -> Any:
+_IDS: Final = {
+    **dict.fromkeys(
+        (
+            "skill:steps[].uses",
+            "skill:steps[].config.router.cases.NAME",
+            "skill:steps[].config.router.default",
+            "skill:steps[].config.scatter.capabilities[]",
+            "skill:steps[].config.scatter.capabilities[].uses",
+        ),
+        "targets",
+    ),
+    **dict.fromkeys(
+        (
+            "capability:extends",
+            "capability:probe.capability",
+            "capability:replacement",
+            "capability:requires[]",
+            "capability:safety.mandatory_pre_gates[]",
+            "capability:safety.mandatory_pre_gates[].capability",
+            "capability:safety.mandatory_post_gates[]",
+            "capability:safety.mandatory_post_gates[].capability",
+            "binding:capability",
+            "overrides:overrides[].capabilities[]",
+            "case:real[]",
+            "case:options.confirm[]",
+        ),
+        "capabilities",
+    ),
+    **dict.fromkeys(
+        (
+            "pack:policy_layer.permissions[].allow[]",
+            "pack:decision_layer.intents[].capabilities[]",
+        ),
+        "tools",
+    ),
+    **dict.fromkeys(("binding:service", "overrides:overrides[].service"), "services"),
+    **dict.fromkeys(("binding:metadata.fallback_binding_id", "overrides:overrides[].binding"), "bindings"),
+    "case:options.pack": "packs",
+}
+"""By `KIND:PATH`: which ids stand there."""
+_NAMES: Final = {
+    "policy:defaults": "capabilities",
+    "active:": "capabilities",
+    "case:options.bind": "capabilities",
+    "case:stubs": "capabilities",
+    "pack:tooling_layer.capabilities": "tools",
+}
+"""By `KIND:PATH` of a mapping: which ids its names are."""
+_BOUND: Final = ("policy:defaults", "active:", "case:options.bind")
+"""Mappings of capabilities to a binding of each."""
+
+
+def schema_of(
+    kind: str,
+    protocols: Protocols,
+    words: Mapping[str, Mapping[str, Any]] | None = None,
+    known: KnownIds | None = None,
+) -> dict[str, Any]:
+    """The JSON Schema of a kind of spec file; `validate` also checks what needs other files.
+
+    `words` has keywords that explain a key, by `KIND:PATH`; with `known`, only these ids fit where an id stands.
+    """
+    made = _SchemaWriter(words or {}, known)
+    schema = {
+        "$schema": DIALECT,
+        "title": f"cogcli {kind}",
+        **made.schema(shape_of(kind, protocols), (kind, "")),
+    }
+    if made.has_fields:
+        made.defined["field"] = made.record(FIELD, ("field", ""))
+    return schema | ({"$defs": made.defined} if made.defined else {})
+
+
+def page_path(shape: Shape, at: KeyPlace) -> KeyPlace:
+    """Where a shape at a place is described: fields, steps and the entries of some files are with their own kind."""
     if shape is FIELD:
-        return {"$ref": "#/$defs/field"}
-    if isinstance(shape, Data):
-        return True
-    if isinstance(shape, Boolean):
-        return {"type": "boolean"}
-    if isinstance(shape, Text):
-        return _text(shape)
-    if isinstance(shape, NumberShape):
-        limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
-        present = {name: bound for name, bound in limits.items() if bound is not None}
-        return {"type": "integer" if shape.whole else "number", **present}
-    if isinstance(shape, ListOf):
-        bounds = {"minItems": shape.least, "maxItems": shape.most}
-        return {"type": "array", "items": _schema(shape.item), **{k: v for k, v in bounds.items() if v}}
-    if isinstance(shape, MapOf):
-        return _map(shape)
-    if isinstance(shape, Either):
-        return {"anyOf": [_schema(option) for option in shape.options]}
-    return _record(shape)
+        return "field", ""
+    if shape is STEP:
+        return "skill", "steps[]"
+    if isinstance(shape, Record) and at in (("services", "services.NAME"), ("case", "cases[]")):
+        return at[0].removesuffix("s"), ""
+    return at
+
+
+class _SchemaWriter:
+    """Makes the schema of one kind; collects what it defines once and refers to."""
+
+    def __init__(self, words: Mapping[str, Mapping[str, Any]], known: KnownIds | None) -> None:
+        self.defined: dict[str, Any] = {}
+        self.has_fields = False
+        self._words = words
+        self._known = known
+
+    def schema(self, shape: Shape, at: KeyPlace) -> Any:
+        """The schema of a shape at a place."""
+        at = page_path(shape, at)
+        if shape is FIELD:
+            self.has_fields = True
+            return {"$ref": "#/$defs/field"}
+        if isinstance(shape, Data):
+            return True
+        if isinstance(shape, Boolean):
+            return {"type": "boolean"}
+        if isinstance(shape, Text):
+            ids = _IDS.get(":".join(at))
+            return self._one_of(ids) if ids and self._known else _text(shape)
+        if isinstance(shape, NumberShape):
+            limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
+            present = {name: bound for name, bound in limits.items() if bound is not None}
+            return {"type": "integer" if shape.whole else "number", **present}
+        if isinstance(shape, ListOf):
+            bounds = {"minItems": shape.least, "maxItems": shape.most}
+            items = self.schema(shape.item, (at[0], f"{at[1]}[]"))
+            return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
+        if isinstance(shape, MapOf):
+            return self._map(shape, at)
+        if isinstance(shape, Either):
+            return {"anyOf": [self.schema(option, at) for option in shape.options]}
+        return self.record(shape, at)
+
+    def _one_of(self, ids: str) -> dict[str, str]:
+        """A reference to the ids of one sort."""
+        known: Mapping[str, str] = getattr(self._known, ids)
+        self.defined.setdefault(ids, _enumeration(known))
+        return {"$ref": f"#/$defs/{ids}"}
+
+    def _map(self, shape: MapOf, at: KeyPlace) -> dict[str, Any]:
+        place = ":".join(at)
+        schema: dict[str, Any] = {"type": "object"}
+        if not shape.foreign:
+            schema["patternProperties"] = _OWN
+        if shape.filled:
+            schema["minProperties"] = 1
+        value = self.schema(shape.value, (at[0], f"{at[1]}.NAME"))
+        if self._known and place in _NAMES:
+            names: Mapping[str, str] = getattr(self._known, _NAMES[place])
+            values = dict.fromkeys(names, value)
+            if place in _BOUND:
+                values = {id: _enumeration(self._known.bindings_of.get(id, {})) for id in names}
+            schema["properties"] = {id: {**values[id], "description": said} for id, said in names.items()}
+            return {**schema, "additionalProperties": False}
+        if shape.name.pattern:
+            schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
+        return {**schema, "additionalProperties": value}
+
+    def record(self, shape: Record, at: KeyPlace) -> dict[str, Any]:
+        """The schema of a record, whose keys are explained."""
+        kind, path = at
+        properties = {}
+        for name, key in shape.keys.items():
+            place = (kind, f"{path}.{name}" if path else name)
+            own = self.schema(key.shape, place)
+            may_be_null = own is not True and (key.nullable or not key.required)
+            own = _or_null(own) if may_be_null else own
+            words = self._words.get(":".join(place))
+            properties[name] = {**({} if own is True else own), **words} if words else own
+        required = [name for name, key in shape.keys.items() if key.required]
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "patternProperties": _OWN,
+            "additionalProperties": shape.open,
+        }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema that takes null, too. One schema where that is possible: what breaks it is then told at its own place,
+    and not at that of a choice."""
+    if "type" in schema and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+
+
+def _enumeration(known: Mapping[str, str]) -> dict[str, Any]:
+    """The ids, with what editors show beside each."""
+    if not known:
+        return {"type": "string"}
+    return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
 
 
 def _text(shape: Text) -> dict[str, Any]:
@@ -58,30 +225,3 @@ def _text(shape: Text) -> dict[str, Any]:
     if shape.longest:
         schema["maxLength"] = shape.longest
     return schema
-
-
-def _map(shape: MapOf) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "additionalProperties": _schema(shape.value)}
-    if not shape.foreign:
-        schema["patternProperties"] = _OWN
-    if shape.name.pattern:
-        schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
-    if shape.filled:
-        schema["minProperties"] = 1
-    return schema
-
-
-def _record(shape: Record) -> dict[str, Any]:
-    properties = {}
-    for name, key in shape.keys.items():
-        own = _schema(key.shape)
-        may_be_null = own is not True and (key.nullable or not key.required)
-        properties[name] = {"anyOf": [own, {"type": "null"}]} if may_be_null else own
-    required = [name for name, key in shape.keys.items() if key.required]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "patternProperties": _OWN,
-        "additionalProperties": shape.open,
-    }

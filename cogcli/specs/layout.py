@@ -14,6 +14,8 @@ from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_pl
 from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"
+CASES: Final = "tests"
+"""The folder of test cases beside a skill's file."""
 POLICY_FILE: Final = "official_default_selection.yaml"
 NO_CHANNEL: Final = "local"
 _ENDINGS: Final = (".yaml", ".yml")
@@ -116,8 +118,20 @@ class Layout:
             if name.endswith(".yaml")
         ]
 
+    def cases(self) -> list[FoundFile]:
+        """Every file of test cases beside a skill's file."""
+        beside = [(skill, os.path.dirname(skill.path) + f"/{CASES}") for skill in self.all("skill")]
+        return [
+            FoundFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
+            for skill, folder in beside
+            for name in self._list(folder)
+            if name.endswith(".yaml")
+        ]
+
     def all(self, kind: str) -> list[FoundFile]:
         """Every spec file of a kind."""
+        if kind == "case":
+            return self.cases()
         if kind not in self.folders:
             return []
         root = self._path(self.folders[kind])

@@ -277,7 +277,11 @@ def pack_from(raw: dict[str, Any], file: str = "") -> Pack:
         policy=_policy_from(raw["policy_layer"]),
         tooling=_tooling_from(raw["tooling_layer"]),
         decisions=_decisions_from(raw["decision_layer"]),
-        defaults=value_from(PackDefaults, defaults, buckets=meta.get("buckets") or NOTHING),
+        defaults=value_from(
+            PackDefaults,
+            defaults,
+            buckets={**(meta.get("buckets") or {}), **(defaults.get("buckets") or {})},
+        ),
         knowledge=value_from(KnowledgeLimits, _with_tuples(raw.get("intelligence_refs"), "single_valued")),
         business=tuple(value_from(BusinessBlock, block) for block in blocks),
         memory=value_from(MemoryLayer, _with_tuples(raw.get("memory_layer"), "auto_promote")),

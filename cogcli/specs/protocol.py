@@ -33,6 +33,8 @@ class Grammar(NamedTuple):
     """What an operation should be, empty for a good one."""
     check_service: Callable[[dict[str, Any], ProblemReport], None] = lambda raw, report: None
     """Reports the faults of a service's file by itself."""
+    sends_files: bool = False
+    """Whether a request may hold a file."""
     documents: tuple[str, ...] = ()
     """The keys by which an API document of this protocol is known."""
 

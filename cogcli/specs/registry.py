@@ -8,33 +8,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import Problem, sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
 from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
-from cogcli.specs.layout import FoundFile
+from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
 
-_KINDS = ("skill", "capability", "binding", "service", "pack")
+_KINDS = ("skill", "case", "capability", "binding", "service", "pack")
 
 
 class Registry:
-    """Layers of specs. Shown file names are relative to the directory `base` where the file is below it.
+    """Layers of specs; `environ` gives the variables of services. Shown file names are relative to the directory `base`
+    where the file is below it.
 
     Every load reads the files anew, each once: the bytes hashed are the bytes parsed.
     """
 
     def __init__(
-        self, layers: Sequence[Layer], *, protocols: Protocols, cache: CompiledCache | None = None, base: str
-    ) -> None:
+        self, layers: Sequence[Layer], *, protocols: Protocols, cache: CompiledCache | None = None, base: str,
+        environ: Mapping[str, str] = NOTHING,
+    ) -> None:  # fmt: skip
         self.layers = distinct(layer._replace(root=_posix_path(layer.root)) for layer in layers)
         self._protocols = protocols
         self._cache = cache
         self._base = _posix_path(base)
+        self._environ = environ
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
         """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
@@ -106,7 +110,7 @@ class Registry:
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
         wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader)
-        builder = CatalogBuilder(layouts, reader, given=outside, named=wanted)
+        builder = CatalogBuilder(layouts, reader, given=outside, named=wanted, environ=self._environ)
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
@@ -144,7 +148,9 @@ class Registry:
 
     def builder(self) -> CatalogBuilder:
         """A builder over all layers, with nothing added."""
-        return CatalogBuilder([layout_of(layer) for layer in self.layers], self._reader())
+        return CatalogBuilder(
+            [layout_of(layer) for layer in self.layers], self._reader(), environ=self._environ
+        )
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
         return SpecReader(protocols=self._protocols, cache=self._cache, base=self._base, contents=contents)
@@ -216,6 +222,8 @@ def _kind_of_file(path: str, reader: SpecReader) -> tuple[str, list[Problem]]:
     above, _, name = path.rpartition("/")
     if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
         return KIND_OF_FILE[name], []
+    if above.endswith(f"/{CASES}") and os.path.isfile(f"{os.path.dirname(above)}/{SKILL_FILE}"):
+        return "case", []
     for part in reversed(path.split("/")[:-1]):
         if part in _FOLDERS:
             return _FOLDERS[part], []

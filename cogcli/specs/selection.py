@@ -1,8 +1,9 @@
 """Choosing the binding of a capability (docs/reference/binding.md#selection).
 
-1. The first rule that names a binding decides: flag, active, override, policy, only. The environment never selects.
+1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. The environment never
+   selects.
 2. A binding named by flag, active or override must itself be eligible; after an override that only prefers, the next
-   rule decides instead. For one named by policy or only, an eligible fallback is used.
+   rule decides instead, as after preferred services. For one named by prefer, policy or only, fallbacks are used.
 3. A binding of channel `candidate` is used only where flag, active or override names it.
 """
 
@@ -95,6 +96,8 @@ class _Chooser:
     def _decide(self) -> tuple[str, str]:
         """The deciding rule and the binding it names. Raises BindingResolutionError where none names one."""
         for rule, find in _RULES.items():
+            if rule == "prefer" and not self.options.prefer:
+                continue  # most runs prefer nothing, and each log holds what was considered
             found = find(self)
             self.considered.append(found)
             if found.chosen and found.binding_id is not None:
@@ -151,6 +154,21 @@ class _Chooser:
             "override", name, True, f"{'preferred' if override.prefers else 'named'} in {file}{on}"
         )
 
+    def by_prefer(self) -> Considered:
+        """The binding on the first preferred service that has one that may be called."""
+        first, why = None, []
+        for service in self.options.prefer:
+            name = find_binding_on(self.catalog, self.id, service)
+            if name is None:
+                why.append(f"service `{service}` is preferred, but has no binding for it")
+                continue
+            link = self._link(name, named=False)
+            if link.eligible:
+                return Considered("prefer", name, True, f"service `{service}` is preferred")
+            first = first or name
+            why.append(f"service `{service}` is preferred, but {link.reason}")
+        return Considered("prefer", first, False, "; ".join(why))
+
     def by_only(self) -> Considered:
         ids = self._no_candidates()
         if len(ids) == 1:
@@ -185,6 +203,7 @@ _RULES: Final[dict[str, Callable[[_Chooser], Considered]]] = {
     "flag": _Chooser.by_flag,
     "active": _Chooser.by_active,
     "override": _Chooser.by_override,
+    "prefer": _Chooser.by_prefer,
     "policy": _Chooser.by_policy,
     "only": _Chooser.by_only,
 }

@@ -90,6 +90,7 @@ def ineligible_error(
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
+    error.service_id = binding.service if binding and len(tried) == 1 else None
     if not asked and (binding is None or binding.capability != id):
         error.file = namer  # it has a problem of its own
     return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +22,20 @@ class Service(NamedTuple):
     module: str | None = None
     isolation: str | None = None
     network: str = "public"
+    declares_network: bool = False
+    """Whether its file says `network`: functions that do so reach other machines."""
     metadata: dict[str, Any] = NOTHING
+    variables: dict[str, dict[str, str]] = NOTHING
+    """By name where its value comes from: `env`, `default`."""
     settings: dict[str, Any] = NOTHING
-    """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args, env, cwd."""
+    """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args, env, cwd;
+    addresses with the values of variables."""
+    values: dict[str, str] = NOTHING
+    """By variable its value; one without is left out."""
+    written: dict[str, str] = NOTHING
+    """The addresses in which variables stand, as written."""
+    address_by_host: bool = False
+    """Whether the environment, not the file, says where it is."""
     layer: str = ""
     root: str = ""
     trusted: bool = False
@@ -40,17 +52,29 @@ def is_shipped(module: str) -> bool:
 
 
 def network_of(service: Service) -> str:
-    """The addresses that a service may have: private ones only where a trusted layer declares it."""
-    return service.network if service.trusted else "public"
+    """The addresses that a service may have: private ones only where a trusted layer declares it, or where the host
+    named the address itself."""
+    if not service.trusted:
+        return "public"
+    return "private" if service.address_by_host else service.network
 
 
-_OWN = ("id", "kind", "module", "isolation", "network", "metadata")
+_OWN = ("id", "kind", "module", "isolation", "network", "metadata", "variables")
 
 
 def service_from(raw: dict[str, Any], file: str = "", **place: Any) -> Service:
     """A service from its checked mapping; `place` has the members that follow from where it was found."""
     settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
-    return value_from(Service, raw, settings=settings, file=file, **place)
+    declares = raw.get("network") is not None
+    return value_from(Service, raw, settings=settings, declares_network=declares, file=file, **place)
+
+
+IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def names_in_address(address: str) -> list[str]:
+    """The names in braces of an address, in order."""
+    return IN_ADDRESS.findall(address)
 
 
 MODULES: Final = "cogcli.official."

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.problems import suggestion
 from cogcli.core.redact import names_secret
 from cogcli.specs.common_shape import HEADERS, PLAIN_REF, TARGETS, TIMEOUT, check_headers, check_placeholders
 from cogcli.specs.credentials import (
@@ -19,12 +20,16 @@ from cogcli.specs.credentials import (
 )
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Keys, ListOf, Record, Text, record, required
+from cogcli.specs.service import names_in_address
+from cogcli.specs.shape import Keys, ListOf, MapOf, Record, Text, record, required
 
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL_OR_VARIABLES: Final = re.compile(rf"{_URL.pattern}|\{{[A-Za-z_][A-Za-z0-9_]*\}}[^#\s@]*", re.IGNORECASE)
 _URL_TEXT: Final = Text(
-    pattern=_URL,
+    pattern=_URL_OR_VARIABLES,
     code="service.url",
     expected="an http or https URL without user info",
     hint="write https://HOST/PATH; a password or token goes into auth_ref",
@@ -44,6 +49,15 @@ CREDENTIALS: Final = _AUTH_TEXT
 """Keys that several protocols have."""
 _COMMON: Final[Keys] = {
     "network": Text(choices=("public", "private")),
+    "variables": MapOf(
+        record(
+            {
+                "env": Text(pattern=_VARIABLE, expected="a name of A-Z, 0-9 and `_`"),
+                "default": Text(empty=False),
+            }
+        ),
+        name=Text(pattern=_VARIABLE_NAME, expected="a letter or `_`, then letters, digits, `_`"),
+    ),
     "metadata": {
         "description": Text(),
         "maintained_by": Text(),
@@ -84,6 +98,28 @@ def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
     for name, value in object_of(raw.get("env")).items():
         _check_variable(name, value, report)
     _check_addresses(raw, report)
+    _check_variables(raw, report)
+
+
+def _check_variables(raw: dict[str, Any], report: ProblemReport) -> None:
+    """Report variables that nothing gives or that hold a secret, and addresses with others than those."""
+    known = object_of(raw.get("variables"))
+    for name, variable in known.items():
+        if isinstance(variable, dict) and not (variable.get("env") or variable.get("default")):
+            message = f"variable `{name}` has neither `env` nor `default`"
+            report.error("key.missing", ("variables", name), message, hint="write env: NAME")
+        env = object_of(variable).get("env")
+        if names_secret(name) or (isinstance(env, str) and keeps_secret(env)):
+            message = f"variable `{name}` names a secret, and variables are recorded"
+            hint = "give the service auth_ref, or a header with ${NAME}"
+            report.error("secret.literal", ("variables", name), message, hint=hint)
+    for key in ("base_url", "url"):
+        for name in names_in_address(raw[key]) if isinstance(raw.get(key), str) else ():
+            if name not in known:
+                message = f"`{{{name}}}` in `{key}` is no variable of the service"
+                report.error(
+                    "service.url", (key,), message, hint=suggestion(name, known) or "add it to `variables`"
+                )
 
 
 def _check_variable(name: str, value: Any, report: ProblemReport) -> None:

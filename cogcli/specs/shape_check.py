@@ -102,7 +102,9 @@ def _check_list(shape: ListOf, value: list[Any], spot: _Spot) -> None:
     if len(value) < least or (most and len(value) > most):
         between = f"{least} to {most}" if least else f"at most {most}"
         expected = between if most else f"at least {least}"
-        spot.error(shape.code, f"found {len(value)} entries, expected {expected}")
+        spot.error(
+            shape.code, f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}"
+        )
     for index, item in enumerate(value):
         _check(shape.item, item, spot.below(index))
 
@@ -129,13 +131,21 @@ def _check_record(shape: Record, value: dict[str, Any], spot: _Spot) -> None:
         key = shape.keys.get(name)
         if key is None:
             if not shape.open and not is_ignored(name):
-                message, hint = f"{spot.subject}: unknown key `{prefix}{name}`", suggestion(name, shape.keys)
+                message = f"{spot.subject}: unknown key `{prefix}{name}`"
+                hint = _misplaced(name, shape) or suggestion(name, shape.keys)
                 report.error("key.unknown", (*path, name), message, hint=hint, key=True)
         elif item is not None or (key.required and not key.nullable):
             _check(key.shape, item, spot.below(name))
     for name, key in shape.keys.items():
         if key.required and name not in value:
             report.error("key.missing", path, f"{spot.subject}: key `{prefix}{name}` is missing")
+
+
+def _misplaced(name: str, shape: Record) -> str:
+    """A hint for a key that a member of the mapping takes; empty for any other."""
+    inner = {outer: key.shape for outer, key in shape.keys.items()}
+    homes = (outer for outer, each in inner.items() if isinstance(each, Record) and name in each.keys)
+    return next((f"write it below `{outer}`" for outer in homes), "")
 
 
 def _kind_names(shape: Shape) -> str:

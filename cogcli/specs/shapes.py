@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
+from cogcli.specs.case_shape import CASES, check_cases
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
 from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
@@ -39,6 +40,7 @@ _OF_KIND: Final = {
     "overrides": _FileKind(lambda _: OVERRIDES, lambda raw, report, _: check_overrides(raw, report)),
     "services": _FileKind(services_shape),
     "active": _FileKind(lambda _: ACTIVE),
+    "case": _FileKind(lambda _: CASES, lambda raw, report, _: check_cases(raw, report)),
 }
 _APART: Final = (
     "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"

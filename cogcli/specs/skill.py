@@ -86,6 +86,12 @@ class Step(NamedTuple):
         """The id of the nested skill that this step runs, None for another step."""
         return self.uses[len(NESTED) :] if self.uses.startswith(NESTED) else None
 
+    @property
+    def loop_names(self) -> frozenset[str]:
+        """What the item and the index of its `foreach` are called; nothing without one."""
+        foreach = self.config.foreach
+        return frozenset(filter(None, (foreach.as_name, foreach.index_name))) if foreach else frozenset()
+
 
 class Skill(NamedTuple):
     """A skill as its file declares it. `file` is the path shown to users, `at` where in it the skill is declared: empty

@@ -1,32 +1,26 @@
-"""Which skill a message asks for: the words of `skills search`, those that few skills have counting most
+"""Which skill a message asks for, by the same search of words as `skills search`
 (docs/reference/agent-run.md#without-pack). Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from shlex import quote
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from cogcli.core.jsonvalue import list_of
 from cogcli.core.redact import MASK, names_secret
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import Fields
+from cogcli.specs.sample_inputs import written_value
 from cogcli.specs.skill import NESTED
+from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3
 """How many are named where none is clear."""
-_WORD: Final = re.compile(r"[^\W_]+")
-_SHORTEST: Final = 3
-_COMMON: Final = frozenset(
-    "about against and any are can could did does for from get give has have help how into let make need not our out "
-    "please run show some tell than that the them then there these they this those turn use want was were what when "
-    "where which who why will with would you your".split()
-)
-"""Words of requests that say nothing of what is asked for."""
-_CLEAR: Final = 2
+_CLEAR: Final = 1.1
 """How many times the next one's weight a clear hit has."""
+_NOTHING: Final = Weight(0.0, 0.0)
+_SAID: Final = 0.5
+"""The share of the words of a message that a clear hit has."""
 _EXAMPLES: Final = {
     "string": "=…",
     "integer": "=1",
@@ -70,52 +64,61 @@ class SkillAnswer(NamedTuple):
         return "\n".join(["No skill is clearly meant. The nearest:", *(each.text for each in self.nearest)])
 
 
-def words_found(words: Iterable[str], text: str) -> list[str]:
-    """Those of some words in lower case that a text has somewhere."""
-    folded = text.lower()
-    return [word for word in words if word in folded]
+def skill_texts(
+    id: str,
+    name: str,
+    description: str,
+    metadata: Mapping[str, Any],
+    fields: Iterable[str],
+    calls: Iterable[str],
+) -> list[SearchField]:
+    """What a search for a skill looks through: use cases, id and name, then tags and description, then the names of
+    fields and of what it calls."""
+    return [
+        SearchField(id, 4),
+        SearchField(_joined(metadata.get("use_cases")), 4),
+        SearchField(name, 3),
+        SearchField(_joined(metadata.get("tags")), 2),
+        SearchField(description, 2),
+        SearchField(" ".join(fields), 0.5),
+        SearchField(" ".join(calls), 0.3),
+    ]
 
 
-def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, int]:
-    """The weight of each of some skill tools for a message, the heaviest first, then by id. A word weighs more the
-    fewer of them have it, twice where the name or the description has it, four times where the id has it."""
-    texts = {id: _texts(tool) for id, tool in tools.items()}
-    weights = dict.fromkeys(sorted(tools), 0)
-    for word in _stems(message):
-        found = {id: sum(bool(words_found([word], text)) for text in each) for id, each in texts.items()}
-        having = [id for id, places in found.items() if places]
-        for id in having:
-            near = 2 ** (found[id] - 1)
-            weights[id] += near * 1000 * (len(tools) + 1 - len(having)) // len(having)
-    return dict(sorted(weights.items(), key=lambda each: -each[1]))
+def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
+    """The weight of each of some skill tools for a message, the heaviest first, then by id: up to twice what a search
+    gives it, for the share of the words of its id that the message has."""
+    asked = stems(message)
+    found = weigh(asked, {id: _texts(tools[id]) for id in sorted(tools)})
+    weights = {
+        id: Weight(weight.value * (1 + _part_named(id, asked)), weight.share) for id, weight in found.items()
+    }
+    return dict(sorted(weights.items(), key=lambda each: -each[1].value))
 
 
 def answer_for(message: str, given: Mapping[str, Any], tools: Mapping[str, Capability]) -> SkillAnswer:
     """What a message asks for among these tools; `given` are the inputs that it came with."""
     weights = rank(message, tools)
     found = tuple(_found(tools[id], given) for id in list(weights)[:NEAREST])
-    best, second = [*weights.values(), 0, 0][:2]
-    return SkillAnswer(found[0]) if best > 0 and best >= _CLEAR * second else SkillAnswer(None, found)
+    best, second = [*weights.values(), _NOTHING, _NOTHING][:2]
+    clear = best.share >= _SAID and best.value >= _CLEAR * second.value
+    return SkillAnswer(found[0]) if clear else SkillAnswer(None, found)
 
 
-def _texts(tool: Capability) -> tuple[str, str, str]:
-    """Its id; that with name and description; all these with the names of its fields and of what it reaches. A space is
-    before each word."""
-    id, about = tool.id.removeprefix(NESTED), (tool.name, tool.description)
-    parts = (*tool.inputs, *tool.outputs, *(each.id for each in tool.reaches))
-    return _spaced(id), _spaced(id, *about), _spaced(id, *about, *parts)
+def _texts(tool: Capability) -> list[SearchField]:
+    calls = (each.id for each in tool.reaches)
+    id = tool.id.removeprefix(NESTED)
+    return skill_texts(id, tool.name, tool.description, tool.metadata, (*tool.inputs, *tool.outputs), calls)
 
 
-def _spaced(*texts: str) -> str:
-    return "".join(f" {word}" for text in texts for word in _WORD.findall(text))
+def _part_named(id: str, asked: list[str]) -> float:
+    """The share of the words of an id that are asked for."""
+    words = stems(id.removeprefix(NESTED))
+    return sum(word in asked for word in words) / max(1, len(words))
 
 
-def _stems(message: str) -> list[str]:
-    """How the words of a message begin, each once, without the ends by which forms of a word differ; a space before."""
-    words = [
-        word for word in _WORD.findall(message.lower()) if len(word) >= _SHORTEST and word not in _COMMON
-    ]
-    return list(dict.fromkeys(f" {word[: max(4, len(word) - 2)]}" for word in words))
+def _joined(value: Any) -> str:
+    return " ".join(text for text in list_of(value) if isinstance(text, str))
 
 
 def _found(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
@@ -131,7 +134,7 @@ def run_line(skill_id: str, inputs: Fields, given: Mapping[str, Any] = {}) -> st
     for name, field in inputs.items():
         value = given.get(name)
         if value is not None and value != MASK and not names_secret(name):
-            words.append(f"-p {name}{_written(value)}")
+            words.append(f"-p {name}{written_value(value, field.type)}")
         elif field.required and field.default is None:
             example = _EXAMPLES.get(field.type, "=…")
             if field.enum:
@@ -140,10 +143,3 @@ def run_line(skill_id: str, inputs: Fields, given: Mapping[str, Any] = {}) -> st
                 example = "=@FILE"
             words.append(f"-p {name}{example}")
     return " ".join(words)
-
-
-def _written(value: Any) -> str:
-    """A given value as `-p` takes it."""
-    if isinstance(value, str) and not value.startswith("@"):
-        return f"={quote(value)}"
-    return f":={quote(orjson.dumps(value).decode())}"

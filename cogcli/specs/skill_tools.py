@@ -80,6 +80,7 @@ def contract_of(
         skill.inputs,
         skill.outputs,
         properties=_effects_of(reached),
+        metadata=skill.metadata,
         name=skill.name,
         file=skill.file,
         reaches=tuple(reached[id] for id in sorted(reached)),

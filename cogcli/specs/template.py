@@ -1,31 +1,46 @@
-"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `$${` (docs/reference/binding.md#request)."""
+"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `service.model`, `$${`
+(docs/reference/binding.md#request)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.problems import KeyPath
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_][A-Za-z0-9_-]*){0,15}"
 _WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
+_VARIABLE: Final = re.compile(r"service\.([A-Za-z_][A-Za-z0-9_]*)")
 _INNER: Final = re.compile(rf"input\.({_PATH})(?::-(.*))?", re.DOTALL)
 _NEAR: Final = re.compile(r"inputs?\.\S*")
 LITERAL: Final = "$literal"
+FILE: Final = "$file"
+AS: Final = "as"
+FILE_FORMS: Final = ("base64", "data_url", "format")
+DATA: Final = "$data"
 
 
 class TemplateSlot(NamedTuple):
-    """A reference to the input: its path below `input`, whether it is the whole value, and its default text."""
+    """A reference to the input: its path below `input`, whether it is the whole value, and its default text; or to a
+    variable of the service."""
 
     path: tuple[str, ...]
     whole: bool
     otherwise: str | None = None
+    of_service: bool = False
 
 
 class TemplateFault(ValueError):
-    """A text that is no template; its message is the reason."""
+    """A text that is no template: its message is the reason, `offset` the place in it."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+Slot = TypeVar("Slot")
 
 
 @lru_cache(maxsize=4096)
@@ -34,12 +49,16 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
     whole = _WHOLE.fullmatch(text)
     if whole:
         return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
+    if variable := _VARIABLE.fullmatch(text):
+        return (TemplateSlot((variable[1],), whole=True, of_service=True),)
     if _NEAR.fullmatch(text):
         raise TemplateFault(f"`{text}` is no path below `input`")
-    return tuple(_pieces(text)) if "${" in text else (text,)
+    return tuple(split_placeholders(text, _slot)) if "${" in text else (text,)
 
 
-def _pieces(text: str) -> Iterator[str | TemplateSlot]:
+def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
+    """The literal texts of a text, and what `read` makes of the inside and the offset of each `${...}`; `$${` is a
+    plain `${`. Raises TemplateFault."""
     position = 0
     while position < len(text):
         start = text.find("${", position)
@@ -53,18 +72,21 @@ def _pieces(text: str) -> Iterator[str | TemplateSlot]:
         if start > position:
             yield text[position:start]
         end = text.find("}", start)
-        yield _slot(text[start + 2 : end] if end >= 0 else None, text[start:])
+        inner = text[start + 2 : end]
+        if end < 0:
+            raise TemplateFault(f"`{text[start : start + 40]}` is not closed", start)
+        if "${" in inner:
+            raise TemplateFault(f"`{text[start : start + 40]}` nests one placeholder in another", start)
+        yield read(inner, start)
         position = end + 1
 
 
-def _slot(inner: str | None, rest: str) -> TemplateSlot:
-    if inner is None:
-        raise TemplateFault(f"`{rest[:40]}` is not closed")
-    if "${" in inner:
-        raise TemplateFault(f"`{rest[:40]}` nests one placeholder in another")
+def _slot(inner: str, offset: int) -> TemplateSlot:
+    if variable := _VARIABLE.fullmatch(inner):
+        return TemplateSlot((variable[1],), whole=False, of_service=True)
     match = _INNER.fullmatch(inner)
     if match is None:
-        raise TemplateFault(f"`${{{inner}}}` is no path below `input`")
+        raise TemplateFault(f"`${{{inner}}}` is no path below `input`", offset)
     return TemplateSlot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
 
 
@@ -84,6 +106,28 @@ def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 def is_literal(value: Any) -> bool:
     """Whether a mapping is `{$literal: v}`."""
     return isinstance(value, dict) and len(value) == 1 and LITERAL in value
+
+
+def is_file(value: Any) -> bool:
+    """Whether a mapping is `{$file: input.x, as: ...}`."""
+    return isinstance(value, dict) and FILE in value
+
+
+def is_data(value: Any) -> bool:
+    """Whether a mapping is `{$data: v}`."""
+    return isinstance(value, dict) and len(value) == 1 and DATA in value
+
+
+def files_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """Every `{$file: ...}` of a request, with its path."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from files_in(item, (*path, index))
+    elif is_file(value):
+        yield path, value
+    elif isinstance(value, dict) and not is_literal(value):
+        for name, item in value.items():
+            yield from files_in(item, (*path, name))
 
 
 def find_mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:

@@ -147,8 +147,8 @@ class AgentStore:
         with self._database.reading() as connection:
             return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
-    def sessions(self, tenant_id: str, user_id: str | None = None) -> list[dict[str, Any]]:
-        """The conversations of a tenant, those that were used last first."""
+    def sessions(self, tenant_id: str | None = None, user_id: str | None = None) -> list[dict[str, Any]]:
+        """The conversations of a tenant, or of all, those that were used last first."""
         with self._database.reading() as connection:
             return sessions.list_sessions(connection, tenant_id, user_id)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import hint_for_write
 
 if TYPE_CHECKING:
     import sqlite3
@@ -176,7 +177,7 @@ def _translated(path: Path) -> Iterator[None]:
         raise _damaged(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
-        raise EnvironmentRefusal("env.disk", text, hint="make the directory writable") from error
+        raise EnvironmentRefusal("env.disk", text, hint=hint_for_write(error)) from error
 
 
 def _busy(path: Path, what: str) -> EnvironmentRefusal:

@@ -20,28 +20,28 @@ _KNOWN: Final = (*_TEXTS, "value", "retracts")
 _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
 
 
-def checked_lines(data: bytes, file: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL text. Raises UsageError `input.json` with the line that is wrong; empty lines are passed
-    over."""
+def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL text, each with the number of its line. Raises UsageError `input.json` with the line that
+    is wrong; empty lines are passed over."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
-            yield _checked(line, file, number)
+            yield number, _checked(line, file, number)
 
 
 def _checked(line: bytes, file: str, number: int) -> dict[str, Any]:
     if len(line) > MAX_LINE:
-        raise _refusal(file, number, f"longer than {MAX_LINE} bytes")
+        raise line_refusal(file, number, f"longer than {MAX_LINE} bytes")
     try:
         value = loads(line)
     except JsonRefused as error:
-        raise _refusal(file, number, str(error)) from error
+        raise line_refusal(file, number, str(error)) from error
     if not isinstance(value, dict):
-        raise _refusal(file, number, f"expected an object, found {kind_of(value)}")
+        raise line_refusal(file, number, f"expected an object, found {kind_of(value)}")
     for fault in faults_of(value):
-        raise _refusal(file, number, fault)
+        raise line_refusal(file, number, fault)
     first, last = value.get("valid_from"), value.get("valid_until")
     if first and last and datetime.fromisoformat(first) >= datetime.fromisoformat(last):
-        raise _refusal(file, number, "`valid_until`: expected a time after `valid_from`")
+        raise line_refusal(file, number, "`valid_until`: expected a time after `valid_from`")
     return value
 
 
@@ -76,6 +76,7 @@ def _is_time(text: str) -> bool:
         return False
 
 
-def _refusal(file: str, line: int, message: str) -> UsageError:
+def line_refusal(file: str, line: int, message: str) -> UsageError:
+    """The error for a line of a file that is none of an import."""
     hint = "nothing was imported: correct the line, and import the file again"
     return UsageError("input.json", message, file=file, line=line, column=1, hint=hint)

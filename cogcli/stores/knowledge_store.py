@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -48,6 +48,10 @@ class Snapshot(NamedTuple):
     seq: int
 
 
+def _refusal(place: int, text: str) -> UsageError:
+    return UsageError("input.json", text, hint="nothing was imported: name an edge that is there")
+
+
 class KnowledgeStore:
     """The graph in one file. See `Database` for what opening and using it raises."""
 
@@ -58,18 +62,19 @@ class KnowledgeStore:
         """Close the file."""
         self._database.close()
 
-    def append(self, lines: Iterable[Mapping[str, Any]]) -> Snapshot:
-        """Append checked lines, all or none; the snapshot after them. Raises UsageError `input.json` for a line that
-        retracts what was not before it."""
+    def append(
+        self, lines: Iterable[Mapping[str, Any]], refusal: Callable[[int, str], UsageError] = _refusal
+    ) -> Snapshot:
+        """Append checked lines, all or none; the snapshot after them. Raises what `refusal` makes of the place of a
+        line, from 0 on, that retracts what was not before it, and why: UsageError `input.json`."""
         with self._database.writing() as connection:
             seq, state = _latest(connection)
-            for line in lines:
+            for place, line in enumerate(lines):
                 seq += 1
                 row = _row_of(line)
                 if (line.get("retracts") or 0) >= seq:
-                    text = f"`retracts`: {line['retracts']} is no earlier edge, this one is {seq}"
-                    raise UsageError(
-                        "input.json", text, hint="nothing was imported: name an edge that is there"
+                    raise refusal(
+                        place, f"`retracts`: {line['retracts']} is no earlier edge, this one is {seq}"
                     )
                 connection.execute(
                     f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608

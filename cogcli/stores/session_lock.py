@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.file_lock import lock
 
 WAIT_SECONDS: Final = 10.0
 _PAUSE: Final = 0.05
@@ -40,15 +40,18 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is held: who waits for this file looks for another one
+        with suppress(
+            PermissionError
+        ):  # Windows removes no file that is open: there it stays, and does no harm
+            path.unlink(missing_ok=True)  # while it is held: who waits for this file looks for another one
         os.close(handle)
 
 
 def _locked(path: Path) -> int:
     """A handle that holds the lock; -1 where somebody else does. Raises OSError."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle, wait=False)
         if os.fstat(handle).st_ino == os.stat(path).st_ino:
             return handle
     except (BlockingIOError, FileNotFoundError):

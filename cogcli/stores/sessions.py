@@ -24,10 +24,10 @@ _INSERT: Final = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
 )
 _LIST: Final = (
-    "SELECT session_id, user_id, mode, last_run_failed, created_at, last_updated, (SELECT count(*) FROM message WHERE"
-    " message.tenant_id = session.tenant_id AND message.user_id = session.user_id AND message.session_id ="
-    " session.session_id) FROM session WHERE tenant_id = ? AND (? IS NULL OR user_id = ?)"
-    " ORDER BY last_updated DESC, user_id, session_id"
+    "SELECT session_id, tenant_id, user_id, mode, last_run_failed, created_at, last_updated, (SELECT count(*) FROM"
+    " message WHERE message.tenant_id = session.tenant_id AND message.user_id = session.user_id AND"
+    " message.session_id = session.session_id) FROM session WHERE (? IS NULL OR tenant_id = ?)"
+    " AND (? IS NULL OR user_id = ?) ORDER BY last_updated DESC, tenant_id, user_id, session_id"
 )
 
 
@@ -142,11 +142,20 @@ def write_session(
 
 
 def list_sessions(
-    connection: sqlite3.Connection, tenant_id: str, user_id: str | None = None
+    connection: sqlite3.Connection, tenant_id: str | None = None, user_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """The conversations of a tenant, of one user or of all, those that were used last first."""
-    rows = connection.execute(_LIST, (tenant_id, user_id, user_id))
-    names = ("session_id", "user_id", "mode", "last_run_failed", "created_at", "last_updated", "messages")
+    """The conversations of one tenant and user, or of all, those that were used last first."""
+    rows = connection.execute(_LIST, (tenant_id, tenant_id, user_id, user_id))
+    names = (
+        "session_id",
+        "tenant_id",
+        "user_id",
+        "mode",
+        "last_run_failed",
+        "created_at",
+        "last_updated",
+        "messages",
+    )
     found = [dict(zip(names, row, strict=True)) for row in rows]
     return [{**row, "last_run_failed": bool(row["last_run_failed"])} for row in found]
 

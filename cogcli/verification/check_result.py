@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
-from cogcli.protocols.exchange import Check
+from cogcli.protocols.exchange import Check, Frame
 from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+_WAKES: Final = 0.2
+"""Seconds until a signal is noticed."""
 _MAX_LENGTH: Final = 300
 _Item = TypeVar("_Item")
 
@@ -32,6 +34,11 @@ class CheckResult(NamedTuple):
     curl: str = ""
     episode: str = ""
     file: str = ""
+
+    @property
+    def frame(self) -> Frame | None:
+        """The place that the first failed check with one is about."""
+        return next((check.frame for check in self.checks if check.frame and not check.passed), None)
 
     def to_payload(self) -> dict[str, Any]:
         """The check result as a JSON object."""
@@ -56,10 +63,12 @@ def verify_all(
     """Verify each item, `jobs` at a time; `listener` gets each result, in the order of the items."""
     begun, results = time.monotonic(), []
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        for result in pool.map(verify, items):
-            results.append(result)
+        for future in [pool.submit(verify, item) for item in items]:
+            while not wait((future,), _WAKES).done:
+                pass  # a signal that comes just before a wait is noticed after it
+            results.append(future.result())
             if listener:
-                listener(result)
+                listener(results[-1])
     return CheckResults(tuple(results), time.monotonic() - begun)
 
 

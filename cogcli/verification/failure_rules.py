@@ -211,9 +211,12 @@ def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
     """A call of a function in a module outside the package."""
 
     def setting(bench: Bench) -> Any:
-        with open(os.path.join(bench.directory, "bench_functions.py"), "w", encoding="utf-8") as file:
+        # A name of its own: the module of an earlier row may be loaded in this process.
+        module = f"functions_of_{os.path.basename(bench.directory).replace('-', '_')}"
+        path = os.path.join(bench.directory, f"{module}.py")
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(_FUNCTIONS)
-        service = {"module": "bench_functions", "isolation": isolation}
+        service = {"module": module, "isolation": isolation}
         return nullcontext({**_PYTHON, "operation": name, "root": bench.directory, "service": service})
 
     return setting
@@ -295,6 +298,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     # control
     FailureRule("expr.missing", "", {"config": {"condition": "vars.nope == 1 and vars.nope"}}),
     FailureRule("expr.type", "", {"config": {"condition": "1 < 'a'"}}),
+    FailureRule("expr.limit", "", {"config": {"condition": "sum([9007199254740991, 1]) > 0"}}),
     FailureRule("router.no-case", "", {"config": {"router": {"on": "'b'", "cases": {"a": CAPABILITY}}}}),
     FailureRule("foreach.items", "", {"config": {"foreach": {"items": "'abc'"}}}),
     FailureRule("foreach.limit", "", {"config": {"foreach": {"items": [1, 2, 3], "max_items": 2}}}),

@@ -7,8 +7,6 @@ environment or registry is used.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.bindings.breaker import Circuits
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.core.scratch import scratch_folder
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.engine.ports import CallPolicy
 from cogcli.engine.run import Finished
@@ -126,15 +125,17 @@ class Bench:
     """Runs calls, each as an episode of its own; removes all files at the end."""
 
     def __init__(self) -> None:
-        self.directory = tempfile.mkdtemp(prefix="cogcli-bench-")
+        self._scratch = scratch_folder("bench")
+        self.directory = ""
         self._clock = SystemClock()
         self._ids = SystemIds()
 
     def __enter__(self) -> Bench:
+        self.directory = self._scratch.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.directory, ignore_errors=True)
+    def __exit__(self, *error: Any) -> None:
+        self._scratch.__exit__(*error)
 
     def run(self, wire: HarnessCall) -> Ran:
         """Run the call to its end."""

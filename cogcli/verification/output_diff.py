@@ -16,7 +16,7 @@ from cogcli.core.jsonvalue import equal, kind_of
 
 ABSENT: Final = object()
 """The value of an absent member."""
-EXACT, SHAPE, SAME_TYPES = "exact", "shape", "same types"
+EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
 _MOST: Final = 20
 
 

@@ -203,6 +203,8 @@ class ValueBuilder:
         if event.__class__ is not self._scalar:
             found = "a mapping" if event.__class__ is self._map else "a list"
             hint = "write the key as text; quote text that starts with a bracket or brace"
+            if found == "a mapping":
+                hint += "; {{ x }} reads no value: write its path alone"
             self._report("yaml.key", event, f"the key is {found}, expected text", hint)
             self._value(event, "?")
             return None

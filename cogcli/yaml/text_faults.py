@@ -84,6 +84,8 @@ _BAD_ALIAS: Final = _Explanation(
 )
 _LONG_KEY: Final = _Explanation("", *LONG_KEY)
 
+_FILLED: Final = re.compile(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[\w-]+)+)\s*\}")
+"""A reference as texts are filled with; a name alone is a variable of a service."""
 # The first that fits.
 _SYNTAX: Final = (
     _Explanation(
@@ -107,7 +109,7 @@ _SYNTAX: Final = (
         "entries are not allowed", "`- ` is not expected here", "start the list on a line of its own"
     ),
     _Explanation("got '<stream end>'", "a bracket or brace is never closed", "close it", True),
-    _Explanation("expected ',' or", "a comma or the closing bracket is missing", "add it"),
+    _Explanation("expected ',' or", "a comma or the closing bracket is missing", "add it, or quote the text"),
     _Explanation(
         "found '<scalar>'", "text after the end of a value", "quote the whole text, or line up the keys"
     ),
@@ -144,5 +146,12 @@ def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
         before = "".join(text.split("\n")[mark.line : mark.line + 1])[: mark.column]
         if len(before) > 1024 and ": " not in before[-1024:]:
             return "yaml.limit", _LONG_KEY
+    if mark is not None and "expected ',' or" in words:
+        line = "".join(text.split("\n")[mark.line : mark.line + 1])
+        filled = _FILLED.match(line, max(mark.column - 1, 0))
+        if filled:
+            path = filled[1]
+            hint = f'write {path}, or {{$text: "... ${{{path}}}"}} for a text with it'
+            return "yaml.syntax", _Explanation("", f"`${{{path}}}` cannot stand here without quotes", hint)
     unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
     return "yaml.syntax", next((known for known in _SYNTAX if known.part in words), unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,37 @@ def test_a_conversation_on_the_screen(chat: Any) -> None:
     assert shown == GOLDEN.read_text(encoding="utf-8")
 
 
+LONG = " ".join(f"word{n}" for n in range(60))
+DRAFT = {
+    "when": ["please look"],
+    "json": {
+        "response": "Looking.",
+        "tool_calls": [{"name": "orders.lookup", "args": {"order_id": "ord_881"}}],
+    },
+}
+ANSWER = {"when": ["result:0 orders.lookup"], "json": {"response": LONG}, "pause_ms": 20}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(12, 40), (24, 80)])
+def test_an_invoked_agent_answers_as_its_model_writes_and_once(
+    desk: Project, rows: int, columns: int
+) -> None:
+    desk.write("models/talk.yaml", json.dumps({"replies": [ANSWER, DRAFT]}))
+    message = ("--message", "please look, where is order ord_881?", "--user", "cust_7")
+    words = ("--pack", "support-desk@4.0.0", "--model", "scripted:models/talk.yaml")
+    terminal = Terminal(desk, "agent", "invoke", *message, *words, rows=rows, columns=columns)
+    terminal.until("word30")
+    growing = "\n".join(terminal.screen.display)
+    assert "word59" not in growing
+    assert "✓ t1_call1" in growing
+    final = terminal.finish()
+    assert terminal.process.exitstatus == 0
+    assert not terminal.screen.cursor.hidden
+    assert "".join(final.split()).count("word59") == 1
+    assert "Looking." not in final
+    assert terminal.raw.decode().count(LONG) == 1
+
+
 def test_ctrl_c_stops_the_answer_and_stays(chat: Any, desk: Project) -> None:
     terminal = chat()
     terminal.send("where is order ord_881? take your time", PROMPT)
@@ -85,6 +117,30 @@ def test_ctrl_c_stops_the_answer_and_stays(chat: Any, desk: Project) -> None:
     for row in rows:
         desk.run("verify", row["episode_id"]).assert_ok()
         desk.run("replay", row["episode_id"]).assert_ok()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_process_ends_the_answer_and_the_conversation(
+    chat: Any, desk: Project, name: str
+) -> None:
+    terminal = chat()
+    terminal.send("where is order ord_881? take your time", PROMPT)
+    terminal.until("one two")
+    terminal.process.kill(getattr(signal, name))
+    assert "stopped" in terminal.finish()
+    assert terminal.process.exitstatus == 143
+    (row,) = desk.run("ls", "--json").assert_ok().json["episodes"]
+    assert row["status"] == "aborted"
+    desk.run("replay", row["episode_id"]).assert_ok()
+
+
+def test_words_before_the_first_message_say_that_nothing_was_asked(chat: Any) -> None:
+    terminal = chat()
+    for word in ("/why", "/state", "/trace", "/budget"):
+        terminal.send(word, PROMPT)
+    screen = terminal.leave(PROMPT)
+    assert screen.count("nothing was asked yet") == 4
+    assert "no model reasons here" not in screen
 
 
 def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None:
@@ -116,9 +172,13 @@ def test_without_pack_and_model_a_message_finds_a_skill_and_a_yes_runs_it(projec
     terminal.until("skills without effects")
     terminal.send("summarize a text", PROMPT)
     terminal.until("@FILE")
+    assert "  cogcli run text.summarize -p text=@FILE" in map(str.rstrip, terminal.screen.display)
     terminal.send("It rains. It rains all day. Nobody goes out.")
     terminal.until("run it? [y/N]")
     terminal.send("y")
     terminal.until("ok in")
-    terminal.leave(PROMPT)
+    terminal.until_asked(PROMPT)
+    terminal.process.sendintr()
+    terminal.until("leaves")
+    assert "\\n" not in terminal.leave(PROMPT)
     assert terminal.process.exitstatus == 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,12 @@ from support.agent_desk import (
 )
 from support.project import COGCLI, Project, Result
 from support.tinymodel import TinyModel
+from support.user_seed import AT, interaction
 from support.waiting import wait_until
+
+from cogcli.stores import session_lock
+from cogcli.stores.agent_store import AgentStore
+from cogcli.stores.sessions import SessionSnapshot
 
 SESSION = ("--session", "s1")
 HELLO = {"response": "It is 12 days old.", "context_updates": {"facts": {"mood": "calm"}}}
@@ -38,15 +44,25 @@ def prompt_of(episode: Path, call: int = -1) -> str:
     return str(payloads(episode, "model.requested")[call]["request"]["messages"][-1]["content"])
 
 
-def killed(desk: Project, until: Callable[[], bool], *arguments: str) -> Path:
-    """The episode of the installed command, killed once `until` holds."""
+@contextmanager
+def alive(desk: Project, until: Callable[[], bool], *arguments: str) -> Iterator[None]:
+    """The installed command from when `until` holds; then it is killed."""
     with subprocess.Popen(
         [COGCLI, *arguments, "--json"], cwd=desk.root, env=desk.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        wait_until(lambda: until() or process.poll() is not None)
-        assert process.poll() is None
-        process.kill()
+        try:
+            wait_until(lambda: until() or process.poll() is not None)
+            assert process.poll() is None
+            yield
+        finally:
+            process.kill()
+
+
+def killed(desk: Project, until: Callable[[], bool], *arguments: str) -> Path:
+    """The episode of the installed command, killed once `until` holds."""
+    with alive(desk, until, *arguments):
+        pass
     return desk.episode
 
 
@@ -193,3 +209,58 @@ def test_a_run_that_is_killed_in_an_effect_is_gone_on_with_when_a_person_has_sai
     assert [e.event_type for e in events_of(episode)].count("model.resent") == 0
     assert "assistant: Refunded." in prompt_of(episode_of(desk, after))
     assert require_governed(desk, result) == require_governed(desk, after) == "completed"
+
+
+def test_a_run_that_is_gone_on_with_is_the_only_one_of_its_conversation(
+    desk: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_lock, "WAIT_SECONDS", 0)
+    with TinyModel(scripts={"talk": [HELLO]}) as server:
+        use(desk, server, "fault:slow:3:script:talk")
+        episode = killed(desk, lambda: len(server.requests) == 1, *invoked("allowed"))
+        before = (episode / "events.jsonl").read_bytes()
+        with alive(desk, lambda: len(server.requests) == 2, *invoked("allowed")):
+            busy = resumed(desk, episode).assert_exit(3)
+        assert busy.json["error"]["code"] == "session.busy"
+        assert (episode / "events.jsonl").read_bytes() == before
+        with alive(desk, lambda: len(server.requests) == 3, "resume", episode.name):
+            busy = ask(desk, "allowed", *SESSION).assert_exit(3)
+            assert busy.json["error"]["code"] == "session.busy"
+            ask(desk, "allowed", "--session", "s2").assert_ok()
+        result = resumed(desk, episode).assert_ok()
+    assert require_governed(desk, result) == "completed"
+
+
+def test_a_run_with_an_open_question_is_closed_even_while_another_of_its_conversation_is_alive(
+    desk: Project,
+) -> None:
+    with TinyModel() as server:
+        use(desk, server, "fault:slow")
+        episode = killed(desk, lambda: len(server.requests) == 1, *invoked("allowed"))
+        with alive(desk, lambda: len(server.requests) == 2, *invoked("allowed")):
+            result = resumed(desk, episode, "--abort").assert_ok()
+        assert len(server.requests) == 2
+    assert require_governed(desk, result) == "aborted closed"
+
+
+def test_what_has_no_room_of_a_conversation_is_summed_up_by_the_model(desk: Project) -> None:
+    said = {"role": "user", "content": "We spoke of boats. And of more.", "timestamp": AT}
+    store = AgentStore(desk.root / ".cogcli/memory.db")
+    store.consolidate("acme", "cust_7", interaction("run_0"), session=SessionSnapshot("s1", (said,) * 45))
+    store.close()
+    replies = [{"summary": "It was about ships."}, HELLO, "never", HELLO]
+    with TinyModel(scripts={"talk": replies}) as server:
+        use(desk, server, "script:talk")
+        first = ask(desk, "allowed", *SESSION).assert_ok()
+        assert require_governed(desk, first) == "completed"
+        require_counted(first, episode_of(desk, first), server)
+        asked = payloads(episode_of(desk, first), "model.requested")
+        assert [each["purpose"] for each in asked] == ["summary", "judgment"]
+        assert asked[0]["request"]["messages"][-1]["content"].count("We spoke of boats.") == 5
+        assert "5 earlier messages: It was about ships." in prompt_of(episode_of(desk, first))
+        second = ask(desk, "allowed", *SESSION).assert_ok()
+        spent = ask(desk, "allowed", *SESSION, "--budget", "tokens.workflow=1100").assert_exit(4)
+    assert require_governed(desk, second) == "completed"
+    assert "7 earlier messages: We spoke of boats. We" in prompt_of(episode_of(desk, second))
+    assert require_governed(desk, spent) == "denied budget_exceeded:tokens.workflow"
+    assert len(server.requests) == 4

@@ -104,7 +104,7 @@ def test_to_forget_needs_a_yes_and_names_the_episodes_that_stay(desk: Project) -
     assert profile_of(desk, user)["interaction_count"] == 0
     again = desk.run("agent", "profile", "forget", user, "--tenant", "acme", "--yes").assert_ok()
     assert again.out == f"forgot {user} in acme: nothing was held\n"
-    assert again.err == f"1 episode of this user stay: {episode}\n"
+    assert again.err == f"1 episode of this user stays: {episode}\n"
 
 
 def profile_of(desk: Project, user: str) -> Any:
@@ -121,6 +121,8 @@ def test_sessions_are_listed_shown_and_forgotten(project: Project) -> None:
         ("trip", "cust_7", 2), ("trip", "cust_8", 2),
     ]  # fmt: skip
     assert len(project.run("agent", "sessions", "ls", "--user", "cust_7", "--json").json["sessions"]) == 1
+    assert {row["tenant_id"] for row in listed} == {"local"}
+    assert project.run("agent", "sessions", "ls", "--tenant", "acme", "--json").json["sessions"] == []
     shown = project.run("agent", "sessions", "show", "trip", "--user", "cust_7").assert_ok().out.splitlines()
     assert shown[0] == "trip of cust_7: mode deep"
     assert shown[2].endswith(" user (ep_run_short_0): short please")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agent_desk import PAID, episode_of, with_ledger
 from support.project import Project, Result
 
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.envelope import Event
 from cogcli.events.payloads import problem_of
+from cogcli.models.port import ModelReply
+from cogcli.models.transcript import read_transcript
 
 LOOKUP = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 REFUND = {"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240.0}}
@@ -90,6 +96,36 @@ def test_a_refund_that_a_model_plans_waits_for_finance_and_is_finished_elsewhere
     require_sound(desk, result)
 
 
+@pytest.mark.parametrize("broken", [None, "replies: [", "replies: {}", "replies:\n  - {}\n"])
+def test_a_model_that_cannot_be_opened_any_more_lets_nothing_of_a_run_go_on(
+    desk: Project, broken: str | None
+) -> None:
+    paid = with_ledger(desk).root / PAID
+    replies = ({"json": {"tool_calls": [LOOKUP]}}, {"json": {"tool_calls": [REFUND]}})
+    end = {"json": {"response": "Refunded."}}
+    name = script(desk, "breaks", *replies, end)
+    result = ask(desk, "needs-finance", name).assert_exit(5)
+    file, episode = desk.root / f"models/{name}.yaml", episode_of(desk, result)
+    before = (episode / "events.jsonl").read_bytes()
+    if broken is None:
+        file.unlink()
+    else:
+        file.write_text(broken)
+    approve = ("resume", episode.name, "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance", "--json")
+    refused = desk.run(*approve).assert_exit(3)
+    assert refused.json["error"]["file"] == f"models/{name}.yaml"
+    assert (episode / "events.jsonl").read_bytes() == before
+    assert not paid.exists()
+    if broken == "replies: {}":
+        desk.run("resume", episode.name, "--abort").assert_ok()
+        return
+    script(desk, name, *replies, end)
+    finished = desk.run(*approve).assert_ok()
+    assert finished.json["outputs"]["response"] == "Refunded."
+    assert paid.read_text() == "'ord_881'\n"
+    require_sound(desk, finished)
+
+
 def test_a_script_that_runs_out_ends_the_run(desk: Project) -> None:
     name = script(desk, "short", {"json": {"tool_calls": [LOOKUP]}})
     result = ask(desk, "allowed", name).assert_exit(1)
@@ -111,6 +147,47 @@ def test_a_dry_run_shows_the_prompt_and_asks_nothing(desk: Project) -> None:
     result = ask(desk, "loops", "", "--dry-run").assert_ok()
     assert [message["role"] for message in result.json["prompt"]] == ["system", "developer", "user"]
     assert not list(desk.root.rglob("events.jsonl"))
+
+
+def test_a_prompt_names_what_is_attached(desk: Project) -> None:
+    attached = [{"name": "invoice.pdf", "media_type": "application/pdf", "uri": "file:x", "body": "secret"}]
+    request = json.loads((desk.root / "requests/loops.json").read_text())
+    desk.write("requests/loops.json", json.dumps({**request, "attachments": attached}))
+    prompt = ask(desk, "loops", "", "--dry-run").assert_ok().json["prompt"][-1]["content"]
+    (line,) = (line for line in prompt.splitlines() if line.startswith("@data attachment "))
+    assert "invoice.pdf" in line
+    assert "secret" not in prompt
+
+
+def transcript(desk: Project) -> Path:
+    """The answers of the last run, by the line of the reference that makes a file of them."""
+    if not shutil.which("jq"):
+        pytest.skip("the reference uses jq, which is not installed here")
+    page = (Path(__file__).parents[2] / "docs/reference/models.md").read_text()
+    line = page.partition("```sh\ncogcli trace @last --format jsonl |")[2].partition("\n```")[0]
+    traced = desk.run("trace", "@last", "--format", "jsonl").assert_ok().out
+    subprocess.run(["bash", "-euc", line], cwd=desk.root, input=traced, text=True, check=True)
+    return desk.root / "talk.jsonl"
+
+
+def test_what_is_recorded_is_answered_again_without_the_model(desk: Project) -> None:
+    first = ask(desk, "unsure", "", "--no-memory").assert_exit(1)
+    transcript(desk)
+    given = ("--model", "replay:talk.jsonl", "--no-memory", "--json")
+    again = desk.run("agent", "invoke", "requests/unsure.json", *given).assert_exit(1)
+    assert (again.json["status"], again.json["outputs"]) == ("partial", first.json["outputs"])
+    other = desk.run("agent", "invoke", "requests/allowed.json", *given).assert_exit(1)
+    assert other.json["error"]["code"] == "call.rejected"
+
+
+def test_a_transcript_has_native_calls_as_they_were(desk: Project) -> None:
+    name = script(desk, "natively", {"tool_calls": [LOOKUP]}, {"json": {"response": "It is 12 days old."}})
+    ask(desk, "allowed", name).assert_ok()
+    called, answered = (each.outcome for each in read_transcript(str(transcript(desk)), "talk.jsonl"))
+    assert isinstance(called, ModelReply)
+    assert isinstance(answered, ModelReply)
+    assert called.tool_calls[0]["args"] == LOOKUP["args"]
+    assert answered.text == '{"response":"It is 12 days old."}'
 
 
 def test_tokens_of_summary_and_decision_are_those_of_the_replies(desk: Project) -> None:

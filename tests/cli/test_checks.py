@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 from typing import Any
 from xml.etree import ElementTree as ET
+
+import pytest
+from support.project import COGCLI
 
 
 def broken(demo: Any) -> None:
@@ -93,3 +99,164 @@ def test_a_warning_of_doctor_fails_its_case_only_with_strict(demo: Any) -> None:
         root = ET.parse(demo.root / "j.xml").getroot()
         assert bool(list(root.iter("failure"))) == bool(code)
         assert "runs inside this process" in (demo.root / "j.xml").read_text()
+
+
+def misspelled(demo: Any) -> Any:
+    """A skill of the project with two problems that have one right answer, and one that has none."""
+    skill = demo.root / "skills/local/demo/greet/skill.yaml"
+    text = skill.read_text()
+    broken(demo)
+    wrong = skill.read_text().replace("description:", "desciption:").replace("\nid:", "\n# Greets.\nid:")
+    skill.write_text(wrong.replace('version: "1.0.0"', "version: 1.0  # soon", 1))
+    assert skill.read_text() != text
+    return skill
+
+
+def test_what_has_one_right_answer_is_marked_and_counted(demo: Any) -> None:
+    skill = misspelled(demo)
+    before = skill.read_bytes()
+    result = demo.run("validate", "skills").assert_exit(1)
+    assert result.out.count("   (fixable)\n") == 2
+    assert "in your files, 2 fixable with --fix; shipped: none.   Why? cogcli explain" in result.out
+    told = demo.run("validate", "skills", "--json").json["problems"]
+    assert {p["code"] for p in told if p["fixable"]} == {"key.unknown", "value.type"}
+    assert skill.read_bytes() == before
+
+
+def test_fix_answers_these_keeps_comments_and_tells_what_is_left(demo: Any) -> None:
+    skill = misspelled(demo)
+    wrong = skill.read_text()
+    wrong = wrong.replace("vars.txet", "vars.qqqqq")
+    skill.write_text(wrong)
+    result = demo.run("validate", "skills", "--fix").assert_exit(1)
+    right = wrong.replace("desciption:", "description:").replace(
+        "version: 1.0  # soon", 'version: "1.0"  # soon'
+    )
+    assert skill.read_text() == right
+    assert '-version: 1.0  # soon\n+version: "1.0"  # soon\n' in result.err
+    assert "fixed 2 problems in 1 file" in result.err
+    assert "(fixable)" not in result.out
+    assert "ref.unwritten" in result.out
+    skill.write_text(right.replace("vars.qqqqq", "vars.text"))
+    demo.run("validate", "skills", "--fix").assert_ok()
+    assert skill.read_text() == right.replace("vars.qqqqq", "vars.text")
+    body = demo.run("validate", "skills", "--fix", "--json").json
+    assert "fixed" not in body
+
+
+def test_fix_answers_what_shows_only_once_a_file_can_be_read(demo: Any) -> None:
+    skill = misspelled(demo)
+    demo.run("validate", "skills", "--fix").assert_ok()
+    assert "vars.txet" not in skill.read_text()
+
+
+def test_fix_touches_nothing_outside_the_project(demo: Any, tmp_path: Any) -> None:
+    skill = misspelled(demo)
+    outside = tmp_path / "outside.yaml"
+    outside.write_bytes(skill.read_bytes())
+    skill.unlink()
+    skill.symlink_to(outside)
+    before = outside.read_bytes()
+    assert "fixable" not in demo.run("validate", "skills", "--fix").out
+    root = tmp_path / "registry/capabilities"
+    root.mkdir(parents=True)
+    other = root / "a.b.yaml"
+    other.write_text("id: a.b\nversion: 1.0\ndescription: d\ninputs: {}\noutputs: {}\n")
+    demo.run("validate", "--registry", str(tmp_path / "registry"), str(other), "--fix").assert_exit(1)
+    assert (outside.read_bytes(), other.read_text().split("\n")[1]) == (before, "version: 1.0")
+    assert "usage.flag" in demo.run("validate", "-", "--fix").assert_exit(2).err
+
+
+def test_problems_of_shipped_files_come_last_and_are_counted_apart(
+    demo: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    """The shipped registry is without problems: another one stands for it."""
+    from cogcli.app.checks.registry_check import check_registry
+    from cogcli.app.checks.reports import RENDERERS, registry_report
+    from cogcli.app.settings import Settings
+
+    shipped = tmp_path / "shipped/capabilities/a.a.yaml"
+    shipped.parent.mkdir(parents=True)
+    shipped.write_text('id: a.a\nversion: "1"\ndescription: d\ninputs: {}\noutputs: {}\nx: 1\n')
+    misspelled(demo)
+    for room in ("cogcli.specs.layers", "cogcli.app.checks.registry_check"):
+        monkeypatch.setattr(f"{room}.builtin_root", lambda: str(tmp_path / "shipped"))
+    checked = check_registry(Settings({}, demo.env, base=str(demo.root)))
+    files = [problem.file for problem in checked.problems]
+    assert set(checked.shipped) & set(files) == {str(shipped)}
+    assert files.index(str(shipped)) == next(n for n, file in enumerate(files) if file in checked.shipped)
+    assert list(checked.files)[-1] == str(shipped)
+    report = registry_report(checked, strict=False, end_of=lambda *_: 0)
+    assert report.summary.endswith("in your files; shipped: 1 error, 1 warning.")
+    suites = [suite.get("name") for suite in ET.fromstring(RENDERERS["junit"](report))]
+    assert "shipped capabilities" in suites[-1:]
+    assert "| severity | code | shipped file | problem |" in RENDERERS["md"](report)
+    results = json.loads(RENDERERS["sarif"](report))["runs"][0]["results"]
+    assert [result.get("properties") for result in results[-1:]] == [{"tags": ["shipped"]}]
+    assert "properties" not in results[0]
+
+
+@pytest.mark.slow
+def test_watch_checks_again_after_each_change_until_ctrl_c(demo: Any) -> None:
+    words = [COGCLI, "validate", "skills", "--watch", "--format", "concise"]
+    with subprocess.Popen(
+        words, cwd=demo.root, env=demo.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            told = iter(process.stdout or ())
+
+            def until_it_waits() -> str:
+                lines = []
+                for line in told:
+                    if line == "watching; Ctrl-C ends\n":
+                        break
+                    lines.append(line)
+                return "".join(lines)
+
+            assert "error" not in until_it_waits()
+            broken(demo)
+            assert "error[ref.unwritten]" in until_it_waits()
+            demo.write("cogcli.toml", "nonsense = 1\n")
+            assert "config.key" in until_it_waits()
+            demo.write("cogcli.toml", "")
+            assert "error[ref.unwritten]" in until_it_waits()
+            process.send_signal(signal.SIGINT)
+            assert "\x1b" not in "".join(told)
+            assert process.wait() == 130
+        finally:
+            process.kill()
+
+
+def test_watch_is_for_a_person(demo: Any) -> None:
+    for words in (("--json",), ("--report", "github"), ("-",)):
+        assert "usage.flag" in str(demo.run("validate", "--watch", *words).assert_exit(2).err)
+
+
+def test_doctor_fix_tells_then_does_what_is_safe_and_checks_again(demo: Any) -> None:
+    (demo.root / ".git").mkdir()
+    demo.write(".gitignore", b"*.tmp")
+    demo.write(".cogcli/schemas/skill.schema.json", "{}")
+    names = ("git", "schemas for editors")
+
+    def statuses(*flags: str) -> dict[str, str]:
+        checks = demo.run("doctor", "--json", *flags).json["checks"]
+        return {check["name"]: check["status"] for check in checks if check["name"] in names}
+
+    assert statuses() == dict.fromkeys(names, "warning")
+    assert (demo.root / ".gitignore").read_bytes() == b"*.tmp"
+    assert demo.run("doctor").out.count("fix: cogcli doctor --fix") == 2
+    done = demo.run("doctor", "--fix")
+    assert "fix: add .cogcli/ to .gitignore\nfix: write .cogcli/schemas again\n" in done.err
+    assert (demo.root / ".gitignore").read_bytes() == b"*.tmp\n.cogcli/\n"
+    assert "demo.greet" in (demo.root / ".cogcli/schemas/skill.schema.json").read_text()
+    assert statuses("--fix") == dict.fromkeys(names, "ok")
+    assert demo.run("doctor", "--fix", "--json").json["fixed"] == []
+
+
+def test_doctor_fix_follows_no_link_out_of_the_project(demo: Any, tmp_path: Any) -> None:
+    (demo.root / ".git").mkdir()
+    outside = tmp_path / "ignored"
+    outside.write_text("")
+    (demo.root / ".gitignore").symlink_to(outside)
+    assert "env.disk" in demo.run("doctor", "--fix").assert_exit(3).err
+    assert outside.read_text() == ""

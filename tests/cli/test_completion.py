@@ -75,6 +75,35 @@ def test_values_are_ids_episodes_steps_codes_topics_and_the_words_of_a_flag(demo
     assert asked(demo, "cogcli trace @last --step f") == ["first\tdone demo.text.upper"]
 
 
+INPUTS = """{
+  text: {type: string, required: true, description: "What is said."},
+  tone: {type: string, enum: [kind, blunt]}, loud: {type: boolean}}"""
+
+
+def test_inputs_are_offered_by_name_and_by_value_where_there_is_a_list(demo: Any) -> None:
+    step = "- {id: say, uses: demo.text.upper, input: {text: inputs.text}, output: {text: outputs.text}}"
+    demo.skill("demo.say", step, inputs=INPUTS)
+    assert words(demo, "cogcli run demo.say -p ") == []  # no spec is read for a completion
+    demo.run("validate").assert_ok()
+    assert asked(demo, "cogcli run demo.say -p te") == ["text=\tstring, required What is said."]
+    for line, expected in {
+        "cogcli run demo.say -p text=hi -p ": ["tone=", "loud="],
+        "cogcli trace demo.say -p to": ["tone="],
+        "cogcli run demo.say -p tone=": ["tone=kind", "tone=blunt"],
+        "cogcli run demo.say -p loud=t": ["loud=true"],
+        "cogcli run demo.say -p text=": [],
+        "cogcli run demo.none -p ": [],
+        "cogcli validate --report s": ["sarif:"],
+    }.items():
+        assert words(demo, line) == expected, line
+
+
+def test_the_effects_of_a_rerun_are_steps_and_words(demo: Any) -> None:
+    demo.run(*GREET).assert_ok()
+    assert words(demo, "cogcli rerun @last --effects f") == ["first="]
+    assert words(demo, "cogcli rerun @last --effects first=re") == ["first=reuse", "first=repeat"]
+
+
 def test_global_flags_before_the_value_are_followed(demo: Any, tmp_path: Path) -> None:
     demo.run(*GREET, "--runs-dir", "elsewhere").assert_ok()
     assert len(words(demo, "cogcli --runs-dir elsewhere trace ep_")) == 1

@@ -34,6 +34,7 @@ SUCCESSES: dict[str, tuple[str, ...]] = {
     "trace --follow": ("trace", "--follow", "-q"),
     "trace --format mermaid": ("trace", "--format", "mermaid"),
     "diff": ("diff", "@last", "@last"),
+    "report": ("report", "@last", "-o", "page.html"),
     "graph SKILL": ("graph", "demo.review"),
     "graph EP": ("graph", "@last"),
     "gc --dry-run": ("gc", "--keep", "0", "--dry-run"),
@@ -66,6 +67,9 @@ SUCCESSES: dict[str, tuple[str, ...]] = {
     "services search": ("services", "search", "demo"),
     "services explain": ("services", "explain", "demo"),
     "skills export": ("skills", "export", "demo.greet", "--to", "out"),
+    "new project": ("new", "project", "fresh"),
+    "new skill": ("new", "skill", "demo.fresh"),
+    "new capability": ("new", "capability", "demo.fresh"),
     "schema": ("schema",),
     "schema NAME": ("schema", "result"),
     "config show": ("config", "show"),
@@ -115,6 +119,8 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "no scenario said": (2, "usage.flag", ("openapi", "verify-bindings")),
     "no such scenario": (2, "input.file", ("openapi", "verify-bindings", "--scenario", "no.such")),
     "no setting": (2, "usage.value", ("config", "show", "max_worker")),
+    "no document": (2, "usage.flag", ("new", "binding", "demo.fresh")),
+    "no scenario of this": (2, "usage.value", ("new", "scenario", "demo_text_upper")),
     "nowhere to export to": (2, "usage.flag", ("skills", "export", "demo.greet")),
     "nothing to import": (
         2,
@@ -127,6 +133,7 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SUCCESSES)
 def test_success_is_one_envelope(demo: Any, name: str) -> None:
     demo.run(*GREET).assert_ok()
@@ -137,6 +144,7 @@ def test_success_is_one_envelope(demo: Any, name: str) -> None:
     assert result.out.count("\n") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FAILURES)
 def test_failure_is_one_envelope_with_the_process_exit_code(demo: Any, name: str) -> None:
     code, error, command = FAILURES[name]
@@ -154,6 +162,7 @@ def test_failure_is_one_envelope_with_the_process_exit_code(demo: Any, name: str
         assert demo.episodes == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FAILURES)
 def test_commands_that_errors_print_are_commands(demo: Any, name: str) -> None:
     from cogcli.cli.typer_app import parse
@@ -237,14 +246,23 @@ def test_an_altered_episode_is_told_by_file_and_line(demo: Any) -> None:
     demo.run("state", "show", "--check").assert_exit(1)
 
 
+def test_a_log_of_one_event_is_told_in_the_singular(demo: Any) -> None:
+    demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
+    log = demo.episode / "events.jsonl"
+    log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+    told = demo.run("state", "show", "--check").assert_exit(1)
+    assert "its 1 event projects" in told.out + told.err
+
+
 def test_pasting_a_global_flag_after_the_error_keeps_it(demo: Any) -> None:
     body = (
         demo.run("run", "demo.review", "-p", "text=x", "--runs-dir", "else where", "--json")
         .assert_exit(1)
         .json
     )
-    (line,) = body["error"]["next"]
+    line, again = body["error"]["next"]
     demo.run(*shlex.split(line)[1:]).assert_ok()
+    demo.run(*shlex.split(again)[1:]).assert_exit(1)
 
 
 def test_start_as_if_in_another_directory(demo: Any) -> None:

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "trace-bad-why": ((REVIEW,), ("trace", "--why", "outputs.txt")),
     "diff": ((GREET, FAILS), ("diff",)),
     "diff-same": ((GREET,), ("diff", "@last", "@last")),
+    "report": ((GREET,), ("report", "@last")),
     "diff-one": ((GREET, FAILS), ("diff", "@last")),
     "graph": ((), ("graph", "demo.review")),
     "graph-episode": ((REVIEW,), ("graph", "@last")),
@@ -61,10 +62,19 @@ CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "ls-md": ((GREET, REVIEW), ("ls", "--format", "md")),
     "verify": ((GREET,), ("verify",)),
     "skills-ls": ((), ("skills", "search", "demo")),
+    "skills-list": ((), ("skills", "ls", "--domain", "demo")),
     "skills-show": ((), ("skills", "show", "demo.greet")),
+    "skills-none": ((), ("skills", "search", "xylograph")),
+    "capabilities-ls": ((), ("capabilities", "ls", "--domain", "demo")),
+    "capabilities-show": ((), ("capabilities", "show", "demo.text.upper")),
+    "ls-none": ((GREET, REVIEW), ("ls", "--skill", "demo.greet", "--outcome", "error")),
     "validate": ((), ("validate", "skills")),
     "validate-concise": ((), ("validate", "skills", "--format", "concise")),
     "validate-github": ((), ("validate", "skills", "--format", "github")),
+    "validate-fixable": ((), ("validate", "skills")),
+    "validate-fix": ((), ("validate", "skills", "--fix")),
+    "new-project": ((), ("new", "project", "shop")),
+    "new-exists": ((), ("new", "skill", "demo.greet")),
     "unknown-command": ((), ("rnu",)),
     "unknown-flag": ((), ("run", "demo.greet", "--inputfile", "a.json")),
 }
@@ -116,19 +126,37 @@ WITH_DESK = {
     "metrics": ((WHERE, REFUND), ("metrics", "--check")),
 }
 CASES |= WITH_DESK
-WITH_DEFECT = ("validate", "validate-concise", "validate-github")
+WITH_CASES = {
+    "test": ((), ("test", "--jobs", "1", "--coverage")),
+    "test-unknown": ((), ("test", "xylograph.qqq")),
+}
+CASES |= WITH_CASES
+LOOP = ("run", "demo.loop", "-p", 'words:=["a","b","c","d","e","f"]')
+BAD_LOOP = ("run", "demo.loop", "-p", 'words:=["a","b","c","d","e",""]')
+WITH_LOOP = {
+    "loop-run": ((), LOOP),
+    "loop-run-failed": ((), BAD_LOOP),
+    "loop-trace": ((LOOP,), ("trace",)),
+    "loop-trace-failed": ((BAD_LOOP,), ("trace",)),
+    "loop-trace-full": ((BAD_LOOP,), ("trace", "--full")),
+    "loop-rerun": ((BAD_LOOP,), ("rerun", "@last", "--failed-items", "--plan")),
+}
+CASES |= WITH_LOOP
+WITH_DEFECT = ("validate", "validate-concise", "validate-github", "validate-fixable", "validate-fix")
 ROWS = (
     "help",
     "home",
     "trace-t",
     "trace-e",
     "trace-l",
+    "loop-t",
     "diff.",
     "diff-same",
     "graph.",
     "state",
     "ls.",
-    "skills-ls",
+    "skills-l",
+    "capabilities-l",
     "memory-proposals",
     "context-",
     "metrics",
@@ -146,12 +174,16 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
     before, command = CASES[name]
     demo = request.getfixturevalue("desk" if name in WITH_DESK else "demo")
     if name in WITH_DEFECT:
-        seed_defects(demo)
+        seed_defects(demo, fixable="fix" in name)
+    if name in WITH_LOOP:
+        seed_loop(demo)
     if name in WITH_MEMORY:
         propose(demo.root, payload("email"), payload("phone"))
         propose(demo.root, payload("letter", **{"class": "correction"}), tenant="acme", consent=())
     if name in WITH_USER:
         seed_user(demo.root / ".cogcli/memory.db")
+    if name in WITH_CASES:
+        write_cases(demo)
     for number, earlier in enumerate(before):
         demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})
@@ -159,6 +191,10 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
     if name in WITH_DESK:  # the example may change; what it hashes to is no part of a screen
         text = re.sub(r"\b[0-9a-f]{12,64}", lambda match: "0" * len(match[0]), text)
         text = re.sub(r"\bplan_(\d+)_[0-9a-f]{8}", r"plan_\1_00000000", text)
+    if name == "skills-none":  # each skill that is shipped would change it
+        text = re.sub(r"(?<=there are )\d+", "14", text)
+    if name in WITH_CASES:
+        text = re.sub(r"\d+ms|\d\.\d\ds", "1ms", re.sub(r"(?<=cogcli trace )\S+", "DIR", text))
     if mode == "piped":
         assert "\x1b" not in text
     elif name.startswith(ROWS):
@@ -170,10 +206,47 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def seed_defects(project: Any) -> None:
-    """A misspelt reference; suggestions of ids would follow the shipped registry."""
+def write_cases(project: Any) -> None:
+    """Test cases: one passes, one fails, one is skipped, one cannot be read."""
+    project.env["TMPDIR"] = str(project.root)
+    folder = "skills/local/demo/greet/tests"
+    project.write(f"{folder}/good.yaml", "inputs: {text: hi}\nexpect: {outputs: {text: HI}}\n")
+    bad = "description: nobody shouts\ninputs: {text: hi}\nexpect: {outputs: {text: hi}, calls: {demo.text.upper: 1}}\n"
+    project.write(f"{folder}/loud.yaml", bad)
+    project.write(f"{folder}/web.yaml", "inputs: {text: hi}\nneeds: [network]\n")
+    project.write("skills/local/demo/review/tests/odd.yaml", "inputs: {text: hi}\nexpekt: {exit_code: 1}\n")
+
+
+def seed_loop(project: Any) -> None:
+    """A skill that works through words; the empty one fails."""
+    project.capability("demo.text.first", "first")
+    with (project.root / "demo_services.py").open("a") as file:
+        file.write('def first(text: str) -> dict[str, object]:\n    return {"text": text[0]}\n')
+    project.skill(
+        "demo.loop",
+        """
+        - id: each
+          uses: demo.text.first
+          input: {text: item}
+          output: {text: outputs.letters}
+          config: {foreach: {items: inputs.words}}
+        - id: after
+          uses: demo.text.upper
+          input: {text: done}
+          output: {text: outputs.word}
+        """,
+        inputs="{words: {type: array, items: {type: string}, required: true}}",
+        outputs="{letters: {type: array}, word: {type: string}}",
+    )
+
+
+def seed_defects(project: Any, *, fixable: bool = False) -> None:
+    """A misspelt reference, or what can be put right; suggestions of ids would follow the shipped registry."""
     skill = project.root / "skills/local/demo/greet/skill.yaml"
-    skill.write_text(skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txt}"))
+    text = skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txt}")
+    if fixable:
+        text = re.sub(r'version: "1.0.0"', "version: 1.0", skill.read_text()).replace("uses:", "usess:", 1)
+    skill.write_text(text)
 
 
 def transcript(result: Any, command: tuple[str, ...]) -> str:

@@ -56,7 +56,7 @@ def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
     demo.write("blocker/sitecustomize.py", BLOCKER)
     env = {
         "PYTHONPATH": str(demo.root / "blocker"),
-        "COGCLI_TEST_WITHOUT": "mcp mcp_types keyring cryptography langdetect snowballstemmer bs4 pypdf"
+        "COGCLI_TEST_WITHOUT": "mcp mcp_types keyring cryptography py3langid snowballstemmer bs4 pypdf"
         " httpx2 starlette uvicorn",
     }
     demo.installed("run", "demo.greet", "-p", "text=hi", env=env).assert_ok()

@@ -10,6 +10,8 @@ import pytest
 MEANT = {
     ("run", "demo.gret", "-p", "text=a b"): "cogcli run demo.greet -p 'text=a b'",
     ("trace", "demo.gret", "-p", "text=x"): "cogcli trace demo.greet -p text=x",
+    ("run", "demo.greet"): "cogcli run demo.greet -p 'text=A first sentence. A second one.'",
+    ("run", "demo.greet", "-p", "tims=3"): "cogcli run demo.greet -p times=3 -p 'text=A first sentence. A second one.'",
     ("run", "demo.greet", "--inputfile", "a.json"): "cogcli run demo.greet --input-file a.json",
     ("run", "demo.greet", "--inputfile=a.json"): "cogcli run demo.greet --input-file=a.json",
     ("run", "demo.greet", "-p", "txt=x"): "cogcli run demo.greet -p text=x",
@@ -24,7 +26,6 @@ LOOK = {
     ("run", "xylograph.qqq"): "cogcli skills ls",
     ("run", "demo.greet", "--input", "{text"): "cogcli help inputs",
     ("run", "demo.greet", "--input-file", "skills"): "cogcli help inputs",
-    ("run", "demo.greet"): "cogcli explain input.missing",
     (
         "run",
         "demo.greet",
@@ -47,6 +48,24 @@ def test_what_was_meant_is_offered_with_the_users_own_words(demo: Any, command: 
 @pytest.mark.parametrize("command", LOOK, ids=" ".join)
 def test_else_the_place_to_look_is(demo: Any, command: tuple[str, ...]) -> None:
     assert f"next: {LOOK[command]}\n" in demo.run(*command).err
+
+
+def test_what_is_wrong_beside_what_was_meant_leaves_the_place_to_look(demo: Any) -> None:
+    for more in (("-p", "times=x"), ("--input", "-")):
+        result = demo.run("run", "demo.greet", *more, input="{}").assert_exit(2)
+        assert result.err.split("next: ")[1] == "cogcli skills show demo.greet\n", more
+
+
+def test_a_missing_input_says_what_it_is(demo: Any) -> None:
+    demo.skill(
+        "demo.ask",
+        "- {id: one, uses: demo.text.upper, input: {text: inputs.word}, output: {text: outputs.text}}",
+        inputs="{word: {type: string, required: true, enum: [a, b], description: Which one.}}",
+        outputs="{text: {type: string, required: true}}",
+    )
+    result = demo.run("run", "demo.ask").assert_exit(2)
+    assert 'help: string, one of text "a", text "b": Which one.' in result.err
+    assert result.err.endswith("next: cogcli run demo.ask -p word=a\n      cogcli skills show demo.ask\n")
 
 
 def test_a_secret_that_was_typed_is_not_printed_again(demo: Any) -> None:

@@ -305,6 +305,23 @@ def test_reports_stand_beside_the_answer(tides: Tides) -> None:
     tides.project.run(*VERIFY, "--all", "--report", "sarif:s.sarif").assert_exit(2)
 
 
+def test_bindings_without_a_scenario_are_named_and_fail_nothing(tides: Tides) -> None:
+    tides.scenario("good")
+    tides.project.write(
+        "bindings/local/tide.day.predict/other.yaml",
+        b"id: other\ncapability: tide.day.predict\nservice: tides\nprotocol: openapi\noperation: predict\n"
+        b"request: {path.harbour: input.harbour, day: input.day}\nresponse: {heights: response.heights}\n",
+    )
+    flags = ("--report", "junit:j.xml", "--report", "md:m.md")
+    result = tides.project.run(*VERIFY, "--all", *flags).assert_ok()
+    assert "without a scenario: other\n" in result.out
+    (noted,) = ET.parse(tides.project.root / "j.xml").getroot().iter("system-out")
+    assert noted.text == "without a scenario"
+    assert "Without a scenario: other." in (tides.project.root / "m.md").read_text()
+    assert tides.project.run(*VERIFY, "--all", "--json").json["without_scenario"] == ["other"]
+    assert tides.project.run(*VERIFY, "--scenario", "good", "--json").json["without_scenario"] == []
+
+
 def test_a_scenario_of_another_protocol_is_told(tides: Tides) -> None:
     tides.scenario()
     (verdict,) = tides.verify(

@@ -300,12 +300,14 @@ def test_knowledge_is_imported_whole_and_found_again(desk: Project) -> None:
         {"colour": "red"},
         {"object": "a:b"},
         {"retracts": 0},
+        {"retracts": 2},
     ],
 )
 def test_one_wrong_line_imports_nothing(desk: Project, change: dict[str, Any]) -> None:
     refused = _import(desk, EDGE, {**EDGE, **change}).assert_exit(2)
     assert refused.json["error"]["code"] == "input.json"
-    assert refused.json["error"]["line"] == 2
+    error = refused.json["error"]
+    assert (error["file"], error["line"]) == ("facts.jsonl", 2)
     assert desk.run("knowledge", "snapshot", "--json").assert_ok().json["snapshot"]["seq"] == 0
 
 

@@ -154,6 +154,7 @@ def test_json_holds_the_plan_whole(project: Any) -> None:
     assert [target["name"] for target in by_id["way"]["targets"]] == ["a", "b", "default"]
     assert plan["needs"] == {
         "variables": [{"name": "DEMO_KEY", "set": True, "service": "api"}],
+        "missing": [],
         "network": ["api.example.com"],
         "trust": {"needed": "elevated", "given": "standard", "enough": False},
         "approvals": [{"capability": "demo.text.publish", "confirmed": False}],

@@ -99,3 +99,87 @@ def test_no_call_is_handed_what_the_log_holds_masked_only(demo: Any) -> None:
     error = demo.run("rerun", "@last", "--json").assert_exit(3).json["error"]
     assert error["code"] == "resume.masked"
     assert (demo.root / "given").read_text() == "k-123456789\n"
+
+
+def test_another_input_runs_what_reads_it_and_what_needs_that(ran: Any) -> None:
+    result = ran.run("rerun", "@last", "--from", "c", "-p", "text=x").assert_ok()
+    assert (_calls(ran), result.json) == (["x++"], {"text": "x+++"})
+    result = ran.run("rerun", "@last", "--from", "c", "-p", "text=y").assert_ok()
+    assert result.json == {"text": "y+++"}
+    assert sorted(_calls(ran)[1:]) == ["s", "y", "y+", "y++"]
+    assert "inputs.text is another" in result.err
+    started = json.loads((ran.episode / "events.jsonl").read_text().splitlines()[0])
+    assert started["payload"]["inputs"] == {"text": "y"}
+    ran.run("replay", "@last").assert_ok()
+
+
+@pytest.mark.parametrize(
+    ("pair", "code"),
+    [
+        ("text:=3", "input.type"),
+        ("nope=x", "input.unknown"),
+        ("text", "usage.value"),
+        ("text=@none", "input.file"),
+    ],
+)
+def test_a_wrong_input_is_told_before_anything_runs(ran: Any, pair: str, code: str) -> None:
+    result = ran.run("rerun", "@last", "-p", pair, "--json").assert_exit(2)
+    assert result.json["error"]["code"] == code
+    assert (_calls(ran), len(ran.episodes)) == ([], 1)
+
+
+# -- the items of a loop that are left ------------------------------------------------------------------------------
+
+EACH = """
+- {id: list, uses: demo.text.add, input: {text: inputs.text}, output: {text: vars.a}}
+- id: each
+  uses: demo.text.pay
+  input: {text: item}
+  output: {text: outputs.paid}
+  config: {foreach: {items: inputs.names, max_parallel: %d}}
+- {id: last, uses: demo.text.add, input: {text: vars.a}, output: {text: outputs.text}}
+"""
+PAY = """
+import os
+
+def pay(text: str) -> dict[str, object]:
+    if text == "c" and not os.path.exists("mended"):
+        raise ValueError("no c today")
+    with open("ledger", "a") as ledger:
+        ledger.write("paid-" + text + "\\n")
+    return {"text": text.upper()}
+"""
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_of_a_loop_only_the_items_that_are_left_run_again(project: Any, at_once: int) -> None:
+    project.services(SOURCE + PAY)
+    project.capability("demo.text.add", "add")
+    project.capability("demo.text.pay", "pay")
+    file = project.root / "capabilities/demo.text.pay.yaml"
+    file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))
+    inputs = "{text: {type: string, required: true}, names: {type: array, required: true}}"
+    project.skill(
+        "demo.each", EACH % at_once, inputs=inputs, outputs="{text: {type: string}, paid: {type: array}}"
+    )
+    project.run("run", "demo.each", "-p", "text=x", "-p", 'names=["a", "b", "c", "d"]', "-q").assert_exit(1)
+    done = [word for word in _calls(project) if word.startswith("paid")]
+    assert {"paid-a", "paid-b"} <= set(done)
+    project.write("mended", "")
+    (project.root / "ledger").unlink()
+    # The call that failed may have happened; those that are done are not asked about.
+    result = project.run("rerun", "@last", "--failed-items", "--effects", "each=repeat").assert_ok()
+    left = sorted({"paid-a", "paid-b", "paid-c", "paid-d"} - set(done))
+    assert sorted(_calls(project)) == sorted([*left, "x+"])
+    assert "items are left" in result.err
+    assert result.json["paid"] == ["A", "B", "C", "D"]
+    for command in ("verify", "replay"):
+        project.run(command, "@last").assert_ok()
+    project.run("rerun", "@last", "--failed-items", "--json").assert_exit(2)
+
+
+def test_the_items_that_are_left_are_those_of_the_same_run(ran: Any) -> None:
+    for more in (("--from", "b"), ("-p", "text=y"), ()):
+        result = ran.run("rerun", "@last", "--failed-items", *more, "--json").assert_exit(2)
+        assert result.json["error"]["code"] == "usage.flag"
+    assert _calls(ran) == []

@@ -95,8 +95,8 @@ def test_a_killed_run_goes_on_without_calling_again_what_answered(stopped: Any) 
     _kill_in(stopped, "second")
     gone_on = stopped.run("resume", "@last", env={"COGCLI_FORCE_TTY": "80"}).assert_ok()
     assert gone_on.json == {"text": "x121"}
-    assert gone_on.err.startswith("demo.three 1.0.0 · 3 steps · trace ")
-    assert [line.split()[1] for line in gone_on.err.splitlines()[1:3]] == ["b", "c"]
+    assert gone_on.err.startswith("kept from before: a\ndemo.three 1.0.0 · 3 steps · trace ")
+    assert [line.split()[1] for line in gone_on.err.splitlines()[2:4]] == ["b", "c"]
     assert _ledger(stopped) == ["first\n", "second\n", "second\n", "first\n"]
     _clean(stopped)
 
@@ -513,3 +513,18 @@ def test_closing_excludes_answers(stopped: Any) -> None:
     _kill_in(stopped, "second")
     for flags in (("--approve", "x"), ("--in-doubt", "skip")):
         assert "keep one" in stopped.run("resume", "@last", "--abort", *flags).assert_exit(2).err
+
+
+def test_a_resume_says_what_is_kept(project: Any) -> None:
+    project.services("def say(text: str) -> dict[str, object]:\n    return {'text': text}\n")
+    for name, more in (("one", ""), ("two", "safety: {requires_confirmation: true}\n")):
+        project.capability(f"demo.text.{name}", "say")
+        file = project.root / f"capabilities/demo.text.{name}.yaml"
+        file.write_text(file.read_text() + more)
+    steps = "- {id: first, uses: demo.text.one, input: {text: {$literal: x}}, output: {text: vars.x}}\n"
+    project.skill("demo.both", steps + "- {id: then, uses: demo.text.two, input: {text: vars.x}}")
+    project.run("run", "demo.both").assert_exit(5)
+    resume = ("resume", "@last", "--approve", "demo.text.two")
+    assert "kept from before: first\n" in project.run(*resume).assert_ok().err
+    project.run("run", "demo.both").assert_exit(5)
+    assert "kept from before" not in project.run(*resume, "-q").assert_ok().err

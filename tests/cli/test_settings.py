@@ -69,6 +69,13 @@ def test_a_wrong_environment_variable_is_a_usage_error(demo: Any) -> None:
     )
 
 
+def test_what_stands_in_the_place_of_an_address_is_not_shown(demo: Any) -> None:
+    env = {"COGCLI_OTLP_ENDPOINT": "http://me:hunter2@host/"}
+    refused = demo.run("config", "show", "export.otlp", env=env).assert_exit(2)
+    assert "COGCLI_OTLP_ENDPOINT: found another text" in refused.err
+    assert "hunter2" not in refused.out + refused.err
+
+
 def test_registries_of_all_sources_add_up_and_later_wins(demo: Any, tmp_path: Any) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name / "skills/local/demo/greet"

@@ -21,6 +21,9 @@ from support.agent_desk import (
 )
 from support.project import Project, Result
 from support.tinymodel import TinyModel
+from support.user_seed import interaction
+
+from cogcli.stores.agent_store import AgentStore
 
 APPROVE: Final = ("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance", "--json")
 SCRIPTS: Final[dict[str, list[str | dict[str, Any]]]] = {
@@ -170,6 +173,17 @@ def test_a_project_that_nobody_trusts_asks_no_model(desk: Project) -> None:
         assert server.requests == []
 
 
+def test_a_key_goes_to_no_address_that_came_after_the_project_was_trusted(desk: Project) -> None:
+    del desk.env["COGCLI_TRUST_PROJECT"]
+    desk.env["TINY_KEY"] = "sk-tiny-4f0c81d2e7"
+    desk.run("config", "trust").assert_ok()
+    with TinyModel() as server:
+        use(desk, server, "bigram", "openai", 'auth_ref = "env:TINY_KEY"')
+        assert "added [model] of cogcli.toml" in ask(desk).assert_exit(3).json["error"]["message"]
+        assert "added [model] of cogcli.toml" in desk.run("doctor").out
+        assert server.requests == []
+
+
 def test_a_key_that_is_not_there_is_told_before_anything_begins(desk: Project) -> None:
     with TinyModel(key="sk-tiny-key") as server:
         use(desk, server, "bigram", "openai", 'auth_ref = "env:TINY_KEY"')
@@ -201,3 +215,23 @@ def test_the_installed_command_asks_retries_and_repairs(desk: Project) -> None:
         require_counted(result, episode_of(desk, result), server)
     assert purposes(desk, result) == ["judgment", "repair", "repair"]
     assert require_governed(desk, result) == "completed order.age_days"
+
+
+@pytest.mark.parametrize("adapter", ["openai", "anthropic"])
+def test_what_is_learned_costs_what_the_server_counted(desk: Project, adapter: str) -> None:
+    """Also where an attempt failed, or gave what cannot be used."""
+    store = AgentStore(desk.root / ".cogcli/memory.db")
+    for number in range(3):
+        store.consolidate("acme", "cust_7", interaction(f"run_{number}"))
+    store.close()
+    works = ("agent", "jobs", "run", "--json")
+    with TinyModel(scripts={"learns": ["never", "[", {"goals": ["ship it"]}]}) as server:
+        use(desk, server, "fault:500:1:script:learns", adapter)
+        while desk.run(*works).code:
+            pass
+    jobs = desk.run("agent", "jobs", "ls", "--all", "--json").assert_ok().json["jobs"]
+    assert sorted(job["attempts"] for job in jobs) == [1, 1, 1, 4]
+    assert len(server.requests) == 7
+    used = [job["transcript"]["usage"] for job in jobs]
+    assert tuple(sum(each[name] for each in used) for name in server.usage._fields) == server.usage
+    assert not any(each["estimated"] for each in used)

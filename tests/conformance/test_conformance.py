@@ -14,6 +14,9 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.runs.replay import replay
 
+pytestmark = pytest.mark.sampled(3)
+"""A long run tries all of it."""
+
 CASES = all_cases()
 
 

@@ -107,9 +107,8 @@ BUGS = (
     Bug(
         "a file written in place",
         "episode/folder.py",
-        "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
-        "os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self.fd)); "
-        "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
+        "self.rename(temporary, name)",
+        "os.close(self.descriptor(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)); self.rename(temporary, name)",
         kills=(83,),
     ),
     Bug(
@@ -125,7 +124,7 @@ BUGS = (
     Bug(
         "no lock",
         "episode/reopen.py",
-        "            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            lock(fd, wait=False)\n",
         "            pass\n",
         test="unit/episode/test_reopening.py -k comes_second",
     ),
@@ -237,7 +236,7 @@ BUGS = (
     Bug(
         "the ballast left behind",
         "episode/disk_reserve.py",
-        "                os.unlink(BALLAST, dir_fd=self._folder.fd)\n            self.held = False",
+        "                self._folder.unlink(BALLAST)\n            self.held = False",
         "                pass\n            self.held = False",
         test="unit/episode/test_ballast.py -k holds_no_ballast",
     ),

@@ -36,7 +36,7 @@ def sandbox(shooting_range: Range, request: pytest.FixtureRequest) -> Sandbox:
 
 
 def test_many_processes_in_one_runs_directory_each_get_a_whole_episode(sandbox: Sandbox, tell: Tell) -> None:
-    at_once, rounds = (100, 3) if LONG else (20, 1)
+    at_once, rounds = (100, 3) if LONG else (8, 1)
     with ThreadPoolExecutor(at_once) as pool:
         codes = list(
             pool.map(lambda _: sandbox.installed(*sandbox.asked(LINEAR)).code, range(at_once * rounds))

@@ -53,6 +53,7 @@ def spread(count: int, few: int) -> Iterable[int]:
     )
 
 
+@pytest.mark.sampled(2)
 def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(whole: Sandbox, flow: Flow, tell: Tell) -> None:
     """Torn behind the middle of the log and at its last line, with and without NULs where a file system left them."""
     episode = whole.episodes[0]
@@ -116,6 +117,7 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     assert len(once) == len(set(once))
 
 
+@pytest.mark.sampled(2)
 def test_any_flipped_bit_of_a_finished_episode_is_found(whole: Sandbox, flow: Flow, tell: Tell) -> None:
     episode = whole.episodes[0]
     missed = []
@@ -153,6 +155,7 @@ def _is_found(episode: Path, file: int, byte: int, mask: int) -> bool:
         os.pwrite(file, old, byte)
 
 
+@pytest.mark.sampled(2)
 def test_any_flipped_bit_of_an_unfinished_log_is_refused(whole: Sandbox, flow: Flow, tell: Tell) -> None:
     """The newest line, too, which no later one vouches for: nothing of it is read, and nothing goes on from it."""
     episode = whole.episodes[0]
@@ -187,6 +190,7 @@ def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
     return False
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("where", ["intent", "result"])
 def test_a_run_whose_newest_line_was_damaged_is_mended_and_ends(
     shooting_range: Range, flow: Flow, where: str, tell: Tell

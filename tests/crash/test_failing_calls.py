@@ -27,6 +27,7 @@ def flow(request: pytest.FixtureRequest) -> Flow:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge, mode: str) -> None:
     points = []
@@ -41,6 +42,7 @@ def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, jud
     judge(f"a call fails: {mode}", shooting_range.all(points))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["short", "short+"])
 def test_a_write_that_is_cut_short_is_completed(
     shooting_range: Range, judge: Judge, flow: Flow, mode: str

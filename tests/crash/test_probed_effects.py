@@ -133,7 +133,7 @@ def test_with_probes_it_is_finished_without_a_question_nothing_twice_nothing_los
 
 def test_killed_while_a_probe_is_asked_it_is_finished_all_the_same(bench: Bench, tell: Tell) -> None:
     calls = bench.points(bench.probed)
-    firsts = calls[8::7] if LONG else calls[8::14]
+    firsts = calls[8::7] if LONG else calls[8::28]
     points = [(at, then) for at in firsts for then in (range(1, 20) if LONG else (4, 9))]
     with ThreadPoolExecutor(2) as pool:
         wrong = list(pool.map(lambda point: finished_unasked(bench, *point), points))

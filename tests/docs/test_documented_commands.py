@@ -9,49 +9,38 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Thread
+from types import MappingProxyType
+from typing import Any
 
 import pytest
+from support.asgi import serving_app
+from support.examples import LONG
+from support.loopback_servers import reply, served
 from support.memory_seed import payload, propose
+from support.pages import Reader, blocks, commands, free_port
+from support.project import Project
 from support.tinymodel import TinyModel
 from support.user_seed import seed_user
 
 from cogcli.cli.typer_app import parse
+from cogcli.sdk import Refused
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-HOW_TO = ("inspect", "ci", "export-traces")
-"""Those that need nothing but a project with two episodes; the others speak of runs in a state of their own."""
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PATH = re.compile(r"`([\w./-]+\.(?:py|yaml|toml))`")
+HOW_TO = ("inspect", "host-overrides", "probe-effects", "compare-options", "read-logs")
+"""Those that begin in an empty directory."""
+WITH_OUTPUTS = ("probe-effects", "compare-options", "read-logs")
+"""Those that show what their own commands print."""
+OF_A_RUN = ("ci", "export-traces", "share-a-run")
+"""Those that need nothing but a project with two runs."""
+GUIDES_ELSEWHERE = ("docs/test_editor_page.py", "cli/test_serve_mcp.py")
+"""Tests of guides that need more than a directory."""
 FILES = ("python", "yaml")
 BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'
-
-
-class Block(NamedTuple):
-    """A code block: its language, its text, and the file that the paragraph before it names."""
-
-    language: str
-    text: str
-    file: str
-
-
-def blocks(path: Path) -> Iterator[Block]:
-    """The code blocks of a document in order."""
-    text, end = path.read_text(encoding="utf-8"), 0
-    for found in _FENCE.finditer(text):
-        named = _PATH.findall(text[end : found.start()])
-        yield Block(found[1], found[2], named[-1] if named else "")
-        end = found.end()
-
-
-def commands(text: str) -> list[str]:
-    """The lines of a shell block, without those that set this machine up; what is installed stands on the PATH."""
-    return [
-        line for line in text.replace(".venv/bin/", "").splitlines() if line and not line.startswith("make ")
-    ]
 
 
 class Shell:
@@ -60,7 +49,7 @@ class Shell:
     def __init__(self, project: Any) -> None:
         self.root: Path = project.root
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.env = {**project.env, "PATH": path}
+        self.env = {**project.env, "PATH": path, "BROWSER": "true"}
         del self.env["COGCLI_TRUST_PROJECT"]
 
     def run(self, line: str, *, code: int = 0, directory: Path | None = None) -> str:
@@ -132,13 +121,20 @@ def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -
     assert len(shell.episodes) == before
 
 
-def written(shell: Shell, document: Path) -> list[str]:
-    """Write every file that a document shows and run its commands, in its order; the commands run."""
+def written(shell: Shell, document: Path, here: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Write every file that a document shows and run its commands, in its order; the commands run. `here` has what is
+    written in place of addresses."""
     ran = []
     for block in blocks(document):
         if block.language in FILES:
-            assert block.file, f"no file is named for:\n{block.text}"
-            shell.write(block.file, block.text)
+            file = block.named or block.file
+            if not file and block.text.startswith("# "):
+                continue  # a part of a file that is elsewhere, as the comment says
+            assert file, f"no file is named for:\n{block.text}"
+            text = block.text
+            for shown, real in here.items():
+                text = text.replace(shown, real)
+            shell.write(file, text)
         elif block.language == "sh":
             for line in commands(block.text):
                 if not line.startswith("git "):  # the directory is no repository
@@ -147,13 +143,128 @@ def written(shell: Shell, document: Path) -> list[str]:
     return ran
 
 
-@pytest.mark.parametrize("name", HOW_TO)
-def test_how_to(shell: Shell, name: str) -> None:
+@pytest.mark.parametrize("name", [*HOW_TO, *OF_A_RUN])
+def test_how_to(project: Project, name: str) -> None:
+    del project.env["COGCLI_TRUST_PROJECT"]
+    if name in OF_A_RUN:
+        project.write("cogcli.toml", "")
+        for _ in range(2):
+            project.run("run", "text.brief", "-p", "text=The harbour opens at six.", "-q").assert_ok()
+    with Reader(project) as reader:
+        reader.read(ROOT / "docs/how-to" / f"{name}.md", compare=name in WITH_OUTPUTS)
+        assert reader.ran
+
+
+@pytest.mark.parametrize("name", ["work-with-tables", "work-with-pdf-files", "review-code-changes"])
+def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> None:
+    project = Project(ordinary_path, warm_cache)
+    del project.env["COGCLI_TRUST_PROJECT"]
+    project.write("cogcli.toml", "")
+    samples = ROOT / "docs" / "samples"
+    shutil.copy(samples / "arrivals.csv", project.root)
+    shutil.copy(samples / "trial-report.pdf", project.root / "report.pdf")
+
+    def commit() -> None:
+        who = "git -c user.name=Ada -c user.email=ada@example.org"
+        line = f"git init -q . && git add before.py && {who} commit -q -m 'feat: pay'"
+        subprocess.run(["bash", "-c", line], cwd=project.root, check=True)
+
+    with Reader(project, {"cogcli run release.notes": commit}) as reader:
+        reader.read(ROOT / "docs/how-to" / f"{name}.md", compare=False)
+        assert len(reader.ran) >= 3
+
+
+@pytest.mark.parametrize("name", ["work-with-texts", "find-secrets-and-personal-data"])
+def test_pages_about_texts(ordinary_path: Path, warm_cache: Path, name: str) -> None:
+    project = Project(ordinary_path, warm_cache)
+    del project.env["COGCLI_TRUST_PROJECT"]
+    project.write("cogcli.toml", "")
+    project.write("app/app.ini", "password = tide-9-Plan!\n")
+    report = (ROOT / "docs/samples/release-notes.md").read_text(encoding="utf-8")
+    project.write("report.md", report)
+    project.write("report.json", json.dumps({"text": report}))
+    with Reader(project) as reader:
+        reader.read(ROOT / "docs/how-to" / f"{name}.md", compare=False)
+        assert len(reader.ran) >= 3
+
+
+def _page_of_the_web(handler: BaseHTTPRequestHandler) -> None:
+    found = {
+        "results": [
+            {"title": "Hours", "url": "https://harbour.example/", "content": "The harbour opens at six."}
+        ]
+    }
+    pages = {
+        "/notice": ("text/html", b"<title>Hours</title><p>The harbour opens at six.</p>"),
+        "/status": ("application/json", b'{"up": true}'),
+        "/search": ("application/json", json.dumps(found).encode()),
+    }
+    kind, body = pages.get(handler.path.partition("?")[0], ("text/html", b""))
+    reply(200 if body else 404, body, kind)(handler)
+
+
+@pytest.mark.parametrize("name", ["fetch-web-pages", "read-mail", "remember-values"])
+def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
     shell.write("cogcli.toml", "")
-    shell.write("in.json", BRIEF)
-    shell.run("cogcli run text.brief --input-file in.json -q")
-    shell.run("cogcli run text.brief --input-file in.json --trace-id trace-001 -q")
-    assert written(shell, ROOT / "docs/how-to" / f"{name}.md")
+    shell.write("mail.eml", "From: ada@example.org\nSubject: Tides\n\nCan you confirm the berth?\n")
+    shell.env["COGCLI_TRUST_PROJECT"] = "1"
+    page = list(blocks(ROOT / "docs/how-to" / f"{name}.md"))
+    for block in page:
+        if block.language == "yaml":
+            shell.write(".agent-skills/services.yaml", block.text)
+    ran = []
+    with served(_page_of_the_web) as url:
+        for block in page:
+            text = block.text.replace("https://harbour.example", url).replace("https://search.example", url)
+            for line in commands(text) if block.language == "sh" else ():
+                if line.startswith("export "):
+                    variable, _, value = line.removeprefix("export ").partition("=")
+                    shell.env[variable] = value
+                else:
+                    ran.append(shell.run(line))
+    assert len(ran) == {"fetch-web-pages": 5, "read-mail": 2, "remember-values": 3}[name]
+
+
+@pytest.mark.parametrize("name", ["completion", "exchange-skills"])
+def test_pages_whose_files_are_of_other_tools(project: Project, name: str) -> None:
+    page = ROOT / "docs/how-to" / f"{name}.md"
+    project.write("cogcli.toml", "")
+    for block in blocks(page):
+        if block.language == "markdown":
+            project.write("release-notes/SKILL.md", block.text)
+    with Reader(project) as reader:
+        reader.read(page)
+        assert len(reader.ran) > 1
+
+
+@pytest.mark.parametrize("name", ["put-a-skill-under-a-pack", "ask-an-agent"])
+def test_the_pages_about_the_support_desk(desk: Project, name: str) -> None:
+    with Reader(desk) as reader:
+        reader.read(ROOT / "docs/how-to" / f"{name}.md", compare=False)
+        assert len(reader.ran) >= 10
+
+
+def test_writing_the_first_binding(shell: Shell) -> None:
+    page = ROOT / "docs/how-to/write-your-first-binding.md"
+    source, function = (block.text for block in blocks(page) if block.language == "python")
+    made: dict[str, Any] = {}
+    exec(source, made)
+    exec(function, made)
+    assert made["total_of"]([{"price": 2}]) == {"total": 2}
+    with pytest.raises(Refused, match="there are no rows"):
+        made["total_of"]([])
+    shell.write("openapi.json", json.dumps(made["app"].openapi()))
+    told = ""
+    with serving_app(made["app"]) as url:
+        for block in blocks(page):
+            if block.language == "yaml":
+                shell.write(block.file, block.text)
+            for line in commands(block.text) if block.language == "sh" else ():
+                if not line.startswith(("uvicorn ", "python ")):  # served here, at a free port
+                    told = shell.run(line.replace("http://127.0.0.1:8000", url))
+                if line.startswith("cogcli run shop"):
+                    assert json.loads(told) == {"total": 12.5}
+    assert '"customer":"ana"' in told.replace(" ", "")
 
 
 def test_reviewing_memory(shell: Shell) -> None:
@@ -161,6 +272,36 @@ def test_reviewing_memory(shell: Shell) -> None:
     propose(shell.root, payload("email"), payload("phone"))
     assert len(written(shell, ROOT / "docs/how-to/review-memory.md")) == 8
     assert shell.run("cogcli memory ls --format jsonl | jq -r .candidate.value") == "phone\n"
+
+
+class Orders(BaseHTTPRequestHandler):
+    """The service of the page on testing, as it would answer."""
+
+    def do_POST(self) -> None:
+        body = b'{"status": "open", "late": true, "sent": true}'
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def test_testing_a_skill(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Orders) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = {"https://shop.example": f"http://127.0.0.1:{server.server_port}\nnetwork: private"}
+        assert len(written(shell, ROOT / "docs/how-to/test-a-skill.md", here)) == 7
+        server.shutdown()
+    told = shell.run("cogcli test --coverage --json | jq -c '[.tests[].status, .coverage[].branches.ran]'")
+    assert told == '["passed","passed","passed",2]\n'
 
 
 def test_using_a_model(shell: Shell) -> None:
@@ -186,6 +327,30 @@ def test_using_a_model(shell: Shell) -> None:
         assert len(server.requests) == 1
 
 
+def test_using_a_model_in_skills(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    shell.env["COGCLI_TRUST_PROJECT"] = "1"
+    with TinyModel(key="a-key-of-your-server") as server:
+        given = {"http://127.0.0.1:8080/v1": server.base_url, "small-1": "schema:valid"}
+        lines = []
+        for block in blocks(ROOT / "docs/how-to/use-a-model-in-skills.md"):
+            text = block.text
+            for shown, real in given.items():
+                text = text.replace(shown, real)
+            if block.language == "yaml":
+                shell.write(block.file, text)
+            for line in commands(text) if block.language == "sh" else ():
+                if line.startswith("export "):
+                    name, _, value = line.removeprefix("export ").split()[0].partition("=")
+                    shell.env[name] = value
+                else:
+                    asked = len(server.requests)
+                    lines.append((line, shell.run(line), len(server.requests) - asked))
+        asked_by = [count for line, _, count in lines if line.startswith(("cogcli run", "env "))]
+        assert asked_by == [0, 3, 1, 2, 0, 2]
+        assert "The harbour opens at six. Ships wait in the bay." in lines[-3][1]
+
+
 def test_remembering_a_user(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     propose(shell.root, payload("email"))
@@ -197,27 +362,98 @@ def test_remembering_a_user(shell: Shell) -> None:
     )
 
 
-def test_the_services_and_bindings_shown_are_accepted(shell: Shell) -> None:
-    shell.write("cogcli.toml", "")
-    shell.write(
-        "my_notes.py", "def read(id: str, lang: str = 'en') -> dict[str, str]:\n    return {'text': id}\n"
-    )
-    shell.write(
-        "capabilities/note.item.read.yaml",
-        'id: note.item.read\nversion: "1.0.0"\ndescription: Reads a note.\n'
-        "inputs: {id: {type: string, required: true}, lang: {type: string}}\n"
-        "outputs: {text: {type: string, required: true}}\nproperties: {side_effects: false}\n",
-    )
-    names = []
-    for block in blocks(ROOT / "docs/how-to/connect-services.md"):
-        if block.language == "yaml":
-            names.append(block.text.partition("\n")[0].removeprefix("# "))
-            shell.write(names[-1], block.text)
-    assert len(names) == 8
-    shell.env["NOTES_TOKEN"] = "a-token-of-no-use"
-    shell.env["COGCLI_TRUST_PROJECT"] = "1"
-    problems = [json.loads(line) for line in shell.run("cogcli validate --format jsonl").splitlines()]
-    assert not [problem for problem in problems if problem.get("severity") == "E"], problems
+def page_at_free_port(project: Project, name: str, port: str) -> Path:
+    """A copy of a page whose services listen somewhere else."""
+    page = project.home / f"{name}.md"
+    text = (ROOT / "docs/how-to" / page.name).read_text(encoding="utf-8")
+    assert port in text
+    page.write_text(text.replace(port, str(free_port())), encoding="utf-8")
+    return page
+
+
+def test_verifying_bindings(project: Project) -> None:
+    del project.env["COGCLI_TRUST_PROJECT"]
+    page = page_at_free_port(project, "verify-bindings", "8820")
+    if not LONG:  # seconds of work, and done by tests/cli/test_openapi_commands.py and tests/contracts
+        own = r"(?m)^cogcli openapi verify-(errors|invoker --protocol).*\n"
+        page.write_text(re.sub(own, "", page.read_text(encoding="utf-8")), encoding="utf-8")
+    with Reader(project) as reader:
+        reader.read(page)
+        assert len(reader.ran) == (15 if LONG else 12)
+
+
+class StoppedRuns:
+    """A project whose runs stop in each way that the page on going on is about."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        project.services(
+            """
+            from pathlib import Path
+
+            def echo(text: str) -> dict[str, object]:
+                return {"text": text}
+
+            def shorten(text: str) -> dict[str, object]:
+                if Path(__file__).with_name("away").exists():
+                    raise ValueError("nobody answers")
+                return {"text": text}
+            """
+        )
+        project.capability("text.note.make", "echo")
+        project.capability("text.note.shorten", "shorten")
+        project.capability("release.publish", "echo", extra="safety: {requires_confirmation: true}\n")
+        for name, called in (("brief", "text.note.shorten"), ("ship", "release.publish")):
+            project.skill(
+                f"notes.{name}",
+                f"""
+                - {{id: clean, uses: text.note.make, input: {{text: inputs.text}}, output: {{text: vars.text}}}}
+                - {{id: summarize, uses: {called}, input: {{text: vars.text}}, output: {{text: outputs.text}}}}
+                """,
+                inputs="{text: {type: string, required: true}}",
+                outputs="{text: {type: string, required: true}}",
+            )
+
+    def kill(self) -> None:
+        """The newest run was killed in its second step."""
+        self._project.run("run", "notes.brief", "-p", "text=x", "-q").assert_ok()
+        self._project.cut_after("step.started")
+
+    def wait(self) -> None:
+        """The newest run waits for a person."""
+        self._project.run("run", "notes.ship", "-p", "text=x", "-q").assert_exit(5)
+
+    def fail(self) -> None:
+        """The newest run failed at its second step, and what was wrong is mended."""
+        away = self._project.write("away", "")
+        self._project.run("run", "notes.brief", "-p", "text=x", "-q").assert_exit(1)
+        away.unlink()
+
+
+def test_going_on(project: Project) -> None:
+    stopped = StoppedRuns(project)
+    presumed = {
+        "cogcli ls --outcome interrupted": stopped.kill,
+        "cogcli ls --outcome pending": stopped.wait,
+        "cogcli resume @last": stopped.kill,
+        "cogcli trace @last": stopped.wait,
+        "cogcli resume @last --approve": stopped.wait,
+        "cogcli resume @last --reject": stopped.wait,
+        "cogcli rerun @failed --from": stopped.fail,
+    }
+    with Reader(project, presumed) as reader:
+        reader.read(ROOT / "docs/how-to/resume.md")
+        assert len(reader.ran) == 9
+
+
+def test_connecting_services(project: Project) -> None:
+    page = page_at_free_port(project, "connect-services", "8820")
+    del project.env["COGCLI_TRUST_PROJECT"]
+    with Reader(project) as reader:
+        reader.read(page)
+        assert len([line for line in reader.ran if line.startswith("cogcli run")]) == 5
+    warned = project.run("validate", "--format", "jsonl")
+    assert {json.loads(line).get("code") for line in warned.out.splitlines()} <= {None, "wire.unpinned"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -266,3 +502,33 @@ def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -
     log.write_bytes(log.read_bytes().replace(b"harbour", b"harbors", 1))
     assert "broken at " in shell.run(chain, directory=episode)
     assert "damaged: " in shell.run(sums, directory=episode)
+
+
+def test_the_readme_fits_a_screen_and_every_guide_is_listed() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 48
+    listed = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    guides = sorted((ROOT / "docs/how-to").glob("*.md"))
+    assert not [guide.name for guide in guides if f"(how-to/{guide.name})" not in listed]
+
+
+def test_every_guide_is_followed() -> None:
+    """Each is named by a test that runs its commands."""
+    tests = [Path(__file__), *(ROOT / "tests" / name for name in GUIDES_ELSEWHERE)]
+    named = "".join(path.read_text(encoding="utf-8") for path in tests)
+    guides = (guide.stem for guide in (ROOT / "docs/how-to").glob("*.md"))
+    assert not [name for name in guides if name not in named]
+
+
+def test_no_guide_needs_a_checkout_for_its_tools() -> None:
+    guides = [
+        *(ROOT / "docs/how-to").glob("*.md"),
+        ROOT / "docs/tutorial.md",
+        *(ROOT / "docs/cookbook").rglob("*.md"),
+    ]
+    needing = [
+        f"{guide.name}: {line}"
+        for guide in guides
+        for line in guide.read_text(encoding="utf-8").splitlines()
+        if re.search(r"(?<!`)\btooling/|python tooling", line)
+    ]
+    assert not needing

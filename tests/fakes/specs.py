@@ -15,8 +15,10 @@ EFFECTS: dict[str, dict[str, Any]] = {
 }
 
 
-def fields(text: str) -> dict[str, Any]:
-    """`"a! b:integer c!:array"`: names with `!` where required, and `:type` (else any)."""
+def fields(text: str | dict[str, Any]) -> dict[str, Any]:
+    """`"a! b:integer c!:array"`: names with `!` where required, and `:type` (else any); fields as in a file stay."""
+    if isinstance(text, dict):
+        return text
     found: dict[str, Any] = {}
     for word in text.split():
         name, _, kind = word.partition(":")
@@ -25,7 +27,12 @@ def fields(text: str) -> dict[str, Any]:
 
 
 def capability(
-    id: str, inputs: str = "x", outputs: str = "y", *, effect: str = "none", **more: Any
+    id: str,
+    inputs: str | dict[str, Any] = "x",
+    outputs: str | dict[str, Any] = "y",
+    *,
+    effect: str = "none",
+    **more: Any,
 ) -> Capability:
     """A capability of an effect class; further keys as in its file."""
     raw = {
@@ -53,7 +60,11 @@ def step(id: str, uses: str, input: dict[str, Any] | None = None, **more: Any) -
 
 
 def skill(
-    *steps: dict[str, Any], id: str = "test.main", inputs: str = "x", outputs: str = "", **more: Any
+    *steps: dict[str, Any],
+    id: str = "test.main",
+    inputs: str | dict[str, Any] = "x",
+    outputs: str | dict[str, Any] = "",
+    **more: Any,
 ) -> Skill:
     """A skill of these steps."""
     return skill_from(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,13 @@ NOW = "2026-05-04T09:30:00Z"
 READ = {"side_effects": False}
 
 
-@cache
 def raw_pack() -> dict[str, Any]:
+    """The pack as its file says it, a copy of the caller's own."""
+    return copy.deepcopy(_raw_pack())
+
+
+@cache
+def _raw_pack() -> dict[str, Any]:
     parsed = reader.parse(PACK_FILE.read_bytes(), file="4.0.0.yaml")
     checked = check_file("pack", parsed.value or {}, parsed.places, "4.0.0.yaml", {})
     assert checked.raw is not None, [*parsed.problems, *checked.problems]

@@ -170,6 +170,7 @@ CASES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tampering_is_found_and_reading_goes_on(demo: Any, case: Case) -> None:
     if case.tamper is from_another:

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+"""A long run tries all of it."""
+
 SECRET = "sk-live-canary0123456789ab"
 API = "id: a\nkind: openapi\nbase_url: https://a.example\n"
 MCP = "id: a\nkind: mcp\n"

@@ -17,6 +17,9 @@ import pytest
 from attack import COGCLI, attack, hold_all_episodes
 from sealed import GREET, another, copied, edit, finished
 
+pytestmark = pytest.mark.sampled(2)
+"""A long run tries all of it."""
+
 SENTINEL = b"SENTINEL-7741"
 DOCUMENTS = ("events.jsonl", "learn.jsonl", "state.json", "summary.json", "manifest.json")
 BAD_NAMES = {

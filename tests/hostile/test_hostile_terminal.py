@@ -107,9 +107,11 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
     assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "env", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}]
 )
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("columns", ["1", "20", "40"])
 def test_narrow_and_plain_terminals_break_nothing(demo: Any, env: dict[str, str], columns: str) -> None:
     demo.run("run", "demo.review", "-p", "text=h\u00e9 \u4e2d\u6587")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from random import random
 from typing import Any
 
 import pytest
@@ -39,8 +40,12 @@ KEY_LINES: dict[str, str] = {
     "timeout": "timeout = 30",
     "step_timeout": "step_timeout = 5.0",
     "conformance": 'conformance = "experimental"',
+    "prefer": 'prefer = ["canary"]',
     "durability": 'durability = "none"',
+    "files.roots": 'files.roots = ["/", "{outside}"]',
+    "files.write_roots": 'files.write_roots = ["/", "{outside}"]',
     "use_env_proxy": "use_env_proxy = false",
+    "export.otlp": "",  # a project may say nothing: tests/cli/test_otlp_export.py
     "progress": 'progress = "json"',
     "agent.profile": 'agent.profile = "auto"',
     "agent.synthesis_threshold": "agent.synthesis_threshold = 1",
@@ -170,7 +175,8 @@ class Trap:
             self._write(
                 root / f"capabilities/{capability}.yaml",
                 f'id: {capability}\nversion: "1.0.0"\ndescription: Wants what it must not get.\n'
-                f"inputs: {UPPER['inputs']}\noutputs: {UPPER['outputs']}\nproperties: {{side_effects: false}}\n",
+                f"inputs: {UPPER['inputs']}\noutputs: {UPPER['outputs']}\nproperties: {{side_effects: false}}\n"
+                "metadata: {examples: [{inputs: {text: x}}]}\n",
             )
             self._write(
                 root / f"bindings/local/{capability}/{tag}_{name}.yaml",
@@ -183,6 +189,12 @@ class Trap:
                 f"- {{id: ask, uses: {capability}, input: {{text: inputs.text}}, output: {{text: outputs.text}}}}",
                 inputs=UPPER["inputs"],
                 outputs=UPPER["outputs"],
+            )
+            options = f"options: {{trust_level: privileged, confirm: [{capability}]}}"
+            self._write(
+                self.project.root / f"skills/local/canary/{tag}-{name}/tests/own.yaml",
+                f"cases:\n- {{{options}, real: [{capability}]}}\n- {{{options}}}\n- {{inputs_file: ../../x.json}}\n"
+                f"- {{{options}, stubs: {{{capability}: []}}}}\n",
             )
 
     def _lay_out(self) -> None:
@@ -301,6 +313,7 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "state show": [("state", "show", sealed)],
         "ls": [("ls",)],
         "diff": [("diff", sealed, pending)],
+        "report": [("report", sealed, "-o", "-"), ("report", sealed, pending, "-o", "-")],
         "graph": [("graph", SKILL), ("graph", sealed)],
         "gc": [("gc", "--keep", "9", "--dry-run")],
         "verify": [("verify", sealed)],
@@ -309,6 +322,12 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "replay": [("replay", sealed)],
         "validate": [("validate",), ("validate", "reg"), ("validate", "tooling/mcp_scenarios/registry")],
         "doctor": [("doctor",), ("doctor", "--net")],
+        **{
+            f"registry {name}": [("registry", name, "canary.*")]
+            for name in ("contracts", "smoke", "executability")
+        },
+        **{f"registry {name}": [("registry", name)] for name in ("coverage", "stats", "catalog")},
+        "test": [("test",), ("test", "skills", "--coverage")],
         "openapi verify-bindings": [
             ("openapi", "verify-bindings", "--all", *more, "--protocol", protocol)
             for protocol in ("openapi", "mcp")
@@ -374,6 +393,14 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         ],
         "skills export": [("skills", "export", SKILL, "--to", "exported")],
         "skills import": [("skills", "import", "exported", "--capability", CAPABILITY)],
+        "new project": [("new", "project", ".")],
+        "new skill": [("new", "skill", "new.one"), ("new", "skill", "new.two", "--like", SKILL)],
+        "new capability": [("new", "capability", "new.one")],
+        "new pack": [("new", "pack", "new")],
+        "new binding": [("new", "binding", "new.one", "--from-openapi", "in.json")],
+        "new scenario": [
+            ("new", "scenario", f"own_{kind}") for kind in ("thread", "api", "command", "known")
+        ],
         "schema": [("schema", "service")],
         "serve mcp": [("serve", "mcp")],
         "config show": [("config", "show", "--origin")],
@@ -395,6 +422,8 @@ def test_an_untrusted_project_gets_nothing_from_any_command(trap: Trap) -> None:
     tried = commands(trap, sealed, pending)
     assert set(tried) == set(COMMANDS)
     for name, lines in tried.items():
+        if not LONG and random() < 0.5:
+            continue  # half of the commands, others with each --seed; all with check.py --long
         for line in lines:
             code, told = trap.run(*line)
             assert trap.sprung() == set(), (line, code, told[-2000:])

@@ -18,7 +18,7 @@ LOOKUP: Final = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 REFUND: Final = {"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240.0}}
 ENDS: Final = {
     "completed": (0, 1), "refused": (4,), "denied": (4,), "pending_approval": (5,), "escalated": (5,),
-    "failed": (1, 3, 6), "aborted": (130, 143),
+    "failed": (1, 3, 6), "aborted": (0, 130, 143),
 }  # fmt: skip
 """By status of the decision the exit codes that the reference has for it."""
 PAID: Final = "paid.txt"

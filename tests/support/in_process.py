@@ -45,6 +45,7 @@ PURE: Final = (
     "cogcli.core.expressions",
     "cogcli.core.redact",
     "cogcli.core.refs",
+    "cogcli.report.html",
     "cogcli.schema.patterns",
     "cogcli.schema.validator",
     "cogcli.specs.cache",

@@ -56,10 +56,12 @@ class Project:
         self.root = root / "project"
         self.home = root / "home"
         self.root.mkdir()
-        self.home.mkdir()
+        temporary = self.home / "temporary"
+        temporary.mkdir(parents=True)
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
+            "TMPDIR": str(temporary),
             "TZ": "UTC",
             "LANG": "C.UTF-8",
             "TERM": "xterm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ class Terminal:
         self.stream = pyte.ByteStream(self.screen)
         self.raw = b""
         self.process = pexpect.spawn(COGCLI, list(arguments), cwd=str(project.root), env=project.env,
-                                     dimensions=(rows, columns), timeout=30)  # fmt: skip
+                                     dimensions=(rows, columns), timeout=30, preexec_fn=_heed_sighup)  # fmt: skip
 
     def until(self, text: str) -> None:
         """Draw until the screen shows a text."""
@@ -31,9 +32,10 @@ class Terminal:
             self._draw()
 
     def finish(self) -> str:
-        """Draw to the end; the final screen."""
+        """Draw to the end, a minute at most; the final screen."""
+        end = time.monotonic() + 60
         while self._draw():
-            pass
+            assert time.monotonic() < end, "\n".join(self.screen.display)
         self.process.close()
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
 
@@ -66,3 +68,8 @@ class Terminal:
         while self.screen.display[self.screen.cursor.y].strip() != prompt:
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self._draw()
+
+
+def _heed_sighup() -> None:
+    # A run of the tests under `nohup` would hand its deaf ear down.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from cogcli import __version__
@@ -14,12 +13,15 @@ from cogcli.app.checks.doctor_jobs import job_checks
 from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
-from cogcli.app.registry import Usable, selection_options
+from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
+from cogcli.app.needs import MissingNeeds, counted, counted_text
+from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_digests import service_files
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.extras import EXTRAS, install_line, missing_module
 from cogcli.core.problems import Problem
 from cogcli.report.humanize import count_of, size
 from cogcli.schema.engine_choice import RUST, engine
@@ -46,17 +48,20 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     if not settings.problems:
         found = check_registry(settings)
         checks += [
+            *(_editor(settings.project, found) if settings.project else ()),
             *model_checks(settings, net=net),
             *job_checks(settings),
             *_registry(found),
             *services(settings, found, net=net),
         ]
         broken = frozenset(p.file for p in found.problems if p.severity == "E")
-        usable = Usable(found.catalog, selection_options(settings), broken)
-        skills = sum(usable.skill(id) for id in found.catalog.skills)
-        bound = sum(usable.capability(id) for id in found.catalog.capabilities)
-        summary = f"{skills} of {found.counts['skills']} skills can run, "
-        summary += f"{bound} of {found.counts['capabilities']} capabilities have a binding."
+        needs = MissingNeeds(found.catalog, selection_options(settings), broken)
+        skills = [needs.skill(id) for id in found.catalog.skills]
+        bound = sum(not needs.capability(id) for id in found.catalog.capabilities)
+        lacking = counted_text(counted(skills))
+        summary = f"{skills.count(())} of {found.counts['skills']} skills can run"
+        summary += f" (the others need {lacking}), " if lacking else ", "
+        summary += f"{bound} of {found.counts['capabilities']} capabilities can be called."
     parts = [
         f"cogcli {__version__}",
         f"Python {platform.python_version()}",
@@ -83,22 +88,12 @@ def _machine() -> Iterator[DoctorCheck]:
         else:
             message = f"{found}: a pattern that cannot be shown to take linear time is refused"
             yield check("schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
-    missing = [name for name, module in _EXTRAS.items() if find_spec(module) is None]
+    missing = list(filter(missing_module, EXTRAS))
     if missing:
-        fix = f"pip install 'cogcli[{','.join(missing)}]'"
+        fix = install_line(*missing)
         yield check("extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
     else:
-        yield check("extras", "ok", ", ".join(_EXTRAS))
-
-
-_EXTRAS = {
-    "text": "snowballstemmer",
-    "web": "bs4",
-    "pdf": "pypdf",
-    "sign": "cryptography",
-    "mcp": "mcp",
-    "keyring": "keyring",
-}
+        yield check("extras", "ok", ", ".join(EXTRAS))
 
 
 def _project(settings: Settings) -> Iterator[DoctorCheck]:
@@ -159,8 +154,20 @@ def _git(project: str) -> Iterator[DoctorCheck]:
     if ".cogcli" in lines:
         yield DoctorCheck("project", "git", "ok", ".cogcli/ is ignored")
     else:
-        fix = "echo .cogcli/ >> .gitignore"
-        yield DoctorCheck("project", "git", "warning", ".cogcli/ is not in .gitignore", fix=fix)
+        message = ".cogcli/ is not in .gitignore"
+        yield DoctorCheck("project", "git", "warning", message, fix="cogcli doctor --fix")
+
+
+def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
+    """Whether the schemas that editors read, where there are any, know the ids that there are."""
+    if os.path.isdir(os.path.join(project, FOLDER)) and not leads_out(project):
+        stale = stale_schemas(project, known_ids(found.catalog))
+        name, fix = "schemas for editors", "cogcli doctor --fix"
+        if stale:
+            message = f"{FOLDER}: {len(stale)} of {len(WRITTEN)} do not know the registry as it is"
+            yield DoctorCheck("project", name, "warning", message, fix=fix)
+        else:
+            yield DoctorCheck("project", name, "ok", FOLDER)
 
 
 def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
@@ -173,7 +180,7 @@ def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
         yield DoctorCheck("project", "trust", "ok", message)
     else:
         why = f"{trust.distrust}: " if trust.distrust else ""
-        message = f"{why}{count_of(count, 'service file')} not trusted: they start no code"
+        message = f"{why}{count_of(count, 'service file')} not trusted: no code is started"
         yield DoctorCheck("project", "trust", "warning", message, fix="cogcli config trust")
 
 

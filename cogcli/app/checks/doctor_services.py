@@ -19,8 +19,10 @@ from cogcli.core.calls import Cancellation
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
+from cogcli.specs.eligibility import unset_variables_text, untrusted_reason, variables_of
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.service import Service, network_of
+from cogcli.specs.service_variables import lacking_variables
 
 if TYPE_CHECKING:
     from cogcli.core.http import Http, HttpRequest
@@ -53,14 +55,21 @@ def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator
     """A check per service and problem code, however many places it has; then the reachable services."""
     troubled: set[str] = set()
     for service in found.catalog.services.values():
-        for check in (*_problems(found, service), *_unusable(service)):
+        for check in (*_problems(found, service, settings.environ), *_unusable(service)):
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
-    yield from _reachability(found.catalog.services.values(), troubled, proxies, net=net)
+    known = (service for service in found.catalog.services.values() if _is_set_up(service, settings.environ))
+    yield from _reachability(known, troubled, proxies, net=net)
 
 
-def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
+def _is_set_up(service: Service, environ: Mapping[str, str]) -> bool:
+    """Whether a service is there for this user: a shipped one is where its variables are set."""
+    unset = [name for name in variables_of(None, service) if not environ.get(name)]
+    return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))
+
+
+def _problems(found: RegistryCheck, service: Service, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """The problems in the files of a service and its bindings, a check per code."""
     bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
     by_code: dict[str, list[Problem]] = {}
@@ -74,7 +83,7 @@ def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
         texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
         text = (
-            unset_variables_text([text.split("`")[1] for text in texts])
+            unset_variables_text([text.split("`")[1] for text in texts], environ)
             if code == "env.missing" and len(texts) > 1
             else "; ".join(texts)
         )

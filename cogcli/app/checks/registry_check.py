@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cogcli.app.checks.packs import pack_problems
-from cogcli.app.registry import open_registry, selection_options
+from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
+from cogcli.specs.layers import BUILT_IN, builtin_root
+from cogcli.specs.layout import CASES
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
-_FILES: Final = (*KINDS, "packs")
+_SPECS: Final = (*KINDS, "packs")
+_FILES: Final = (*_SPECS, "cases")
 
 
 class RegistryCheck(NamedTuple):
@@ -27,7 +30,9 @@ class RegistryCheck(NamedTuple):
     seconds: float
     catalog: Catalog
     files: dict[str, str]
-    """The kind of each checked file, by its displayed name."""
+    """The kind of each checked file, by its displayed name; the user's own first, as with problems."""
+    shipped: frozenset[str]
+    """The files among them that came with the program, unless that is the project."""
 
     @property
     def errors(self) -> int:
@@ -53,7 +58,6 @@ def validate(
             "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="name the files to check, or start in a project with -C DIR",
-            next=("cogcli validate FILE",),
         )
     given = contents or {}
     for path in paths:
@@ -74,20 +78,32 @@ def check_registry(
     if catalog.packs:
         found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
+    shipped = _shipped(settings, files)
+    found.sort(key=lambda problem: problem.file in shipped)
+    files = dict(sorted(files.items(), key=lambda item: item[0] in shipped))
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
-    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files)
+    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files, shipped)
+
+
+def _shipped(settings: Settings, files: Iterable[str]) -> frozenset[str]:
+    if settings.project and os.path.realpath(settings.project) == os.path.realpath(builtin_root()):
+        return frozenset()
+    layers = Layers(settings)
+    return frozenset(file for file in files if layers.of(file) == BUILT_IN)
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     """All spec files, or the given ones, by kind, broken ones included; other files with problems come last."""
     files: dict[str, str] = {}
-    for kind in _FILES:
+    for kind in _SPECS:
         singular = "capability" if kind == "capabilities" else kind[:-1]
         found = {spec.file for spec in getattr(catalog, kind).values()}
         found |= {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
         files.update(dict.fromkeys(sorted(found), kind))
     files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
+    beside = (file for file in sorted(catalog.only or ()) if file not in files)
+    files.update({file: "cases" for file in beside if os.path.basename(os.path.dirname(file)) == CASES})
     for problem in problems:
         files.setdefault(problem.file, "others")
     with_problems = {problem.file for problem in problems}

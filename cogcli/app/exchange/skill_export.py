@@ -16,7 +16,7 @@ from typing import Any, Final
 from cogcli.app.inventory.kinds import spec_details
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.files import write_atomic
+from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.terminal_text import visible
 
 FILE: Final = "SKILL.md"
@@ -120,5 +120,7 @@ def _write(path: str, text: str) -> str:
         os.mkdir(path)
         write_atomic(file, text.encode(), mode=0o644)
     except OSError as error:
-        raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {error.strerror}") from error
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+        ) from error
     return file.replace(os.sep, "/")

@@ -20,7 +20,7 @@ from cogcli.app.exchange.skill_folder import SkillFolder
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
-from cogcli.core.files import write_atomic
+from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import FieldSpec
@@ -216,4 +216,6 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
         os.rename(building, place)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
-        raise EnvironmentRefusal("env.disk", f"`{place}` cannot be written: {error.strerror}") from error
+        raise EnvironmentRefusal(
+            "env.disk", f"`{place}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+        ) from error

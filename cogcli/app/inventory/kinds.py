@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.inventory.skill import find_skill, skill_details, skill_row, skill_text
-from cogcli.app.registry import Layers, Usable, fields_of, open_registry, selection_options, text_of
+from cogcli.app.inventory.skill import (
+    find_skill,
+    row_texts,
+    sample_run,
+    skill_details,
+    skill_row,
+    texts_of_skill,
+)
+from cogcli.app.needs import MissingNeeds
+from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
+from cogcli.app.skill_test_catalog import reached_capabilities
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.core.jsonvalue import list_of
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.specs.binding import Binding
@@ -18,25 +28,27 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.selection import select
 from cogcli.specs.service import Service
-from cogcli.specs.skill_search import words_found
+from cogcli.specs.service_variables import address_fault
+from cogcli.specs.skill import Skill, capabilities_of
+from cogcli.specs.word_search import SearchField, search
 
 InventoryRow = dict[str, Any]
 _ADDRESSES: Final = ("base_url", "url", "command", "server", "spec_ref")
 
 
 class InventoryView(NamedTuple):
-    """A catalog, how bindings are selected, the layer of each file, and what can be called and run."""
+    """A catalog, how bindings are selected, the layer of each file, and what is needed and not there."""
 
     catalog: Catalog
     options: SelectionOptions
     layers: Layers
-    usable: Usable
+    needs: MissingNeeds
 
 
 def view_of(settings: Settings, catalog: Catalog) -> InventoryView:
     """A catalog as a command without flags of selection sees it."""
     options = selection_options(settings)
-    return InventoryView(catalog, options, Layers(settings), Usable(catalog, options))
+    return InventoryView(catalog, options, Layers(settings), MissingNeeds(catalog, options))
 
 
 def whole_view(settings: Settings) -> InventoryView:
@@ -45,9 +57,10 @@ def whole_view(settings: Settings) -> InventoryView:
 
 
 class Kind(NamedTuple):
-    """A kind of spec. `text` is what a search looks through, `near` names the members of a row whose hits come first.
+    """A kind of spec. `texts` is what a search looks through.
 
-    `secret_keys`: whether its details may hold values under secret names, which are masked.
+    `capabilities` are those whose tags a spec has beside its own. `secret_keys`: whether its details may hold values
+    under secret names, which are masked.
     """
 
     singular: str
@@ -56,8 +69,8 @@ class Kind(NamedTuple):
     domains: Callable[[Catalog, Any], set[str]]
     channels: Callable[[Catalog, Any], set[str]]
     usable: Callable[[InventoryView, Any], bool]
-    text: Callable[[InventoryRow, Any], str] = lambda row, spec: " ".join(map(str, row.values()))
-    near: tuple[str, ...] = ("id",)
+    capabilities: Callable[[Catalog, Any], set[str]] = lambda catalog, spec: set()
+    texts: Callable[[InventoryRow, Any], list[SearchField]] = lambda row, spec: row_texts(row, spec)
     secret_keys: bool = True
 
 
@@ -100,6 +113,13 @@ def _capability_row(view: InventoryView, spec: Capability) -> InventoryRow:
 
 
 def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
+    aliases = view.catalog.aliases
+    callers = [
+        skill
+        for _, skill in sorted(view.catalog.skills.items())
+        if spec.id in (aliases.get(name, name) for name in capabilities_of(skill))
+    ]
+    ready = [skill for skill in callers if not view.needs.skill(skill.id)]
     return {
         "effect": spec.effect,
         "inputs": fields_of(spec.inputs),
@@ -108,7 +128,19 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
         "aliases": list(spec.aliases),
         **_members(spec, "deprecated", "replacement"),
         "bindings": list(view.catalog.bindings_of.get(spec.id, ())),
+        "tags": list_of(spec.metadata.get("tags")),
+        "skills": [skill.id for skill in callers],
+        "run": sample_run(ready[0]) if ready else "",
     }
+
+
+def _skill_details(view: InventoryView, spec: Skill) -> InventoryRow:
+    bindings = [
+        {"capability": id, "usable": not view.needs.capability(id), "binding": _selected_binding(view, id)}
+        for id in sorted(each.id for each in reached_capabilities(view.catalog, spec.id))
+    ]
+    shadows = shadows_of(view.catalog, "skill", spec.id)
+    return {**skill_details(spec, view.layers, shadows), "bindings": bindings}
 
 
 def _binding_row(view: InventoryView, spec: Binding) -> InventoryRow:
@@ -144,6 +176,7 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
         "variables": [
             {"name": name, "set": bool(view.options.environ.get(name))} for name in variables_of(None, spec)
         ],
+        **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
         "bindings": sorted(binding.id for binding in _bound_to(view.catalog, spec)),
     }
 
@@ -181,12 +214,11 @@ KINDS: Final[dict[str, Kind]] = {
     "skills": Kind(
         "skill",
         lambda view, spec: skill_row(spec),
-        lambda view, spec: skill_details(spec, view.layers, shadows_of(view.catalog, "skill", spec.id)),
+        _skill_details,
         domains=lambda catalog, spec: {_domain(spec.id)},
         channels=lambda catalog, spec: {skill_row(spec)["channel"]},
-        usable=lambda view, spec: view.usable.skill(spec.id),
-        text=skill_text,
-        near=("id", "name", "description"),
+        usable=lambda view, spec: not view.needs.skill(spec.id),
+        texts=texts_of_skill,
         secret_keys=False,
     ),
     "capabilities": Kind(
@@ -197,7 +229,7 @@ KINDS: Final[dict[str, Kind]] = {
         channels=lambda catalog, spec: {
             catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())
         },
-        usable=lambda view, spec: view.usable.capability(spec.id),
+        usable=lambda view, spec: not view.needs.capability(spec.id),
     ),
     "bindings": Kind(
         "binding",
@@ -206,6 +238,7 @@ KINDS: Final[dict[str, Kind]] = {
         domains=lambda catalog, spec: {_domain(spec.capability)},
         channels=lambda catalog, spec: {spec.channel},
         usable=_is_eligible,
+        capabilities=lambda catalog, spec: {spec.capability},
     ),
     "services": Kind(
         "service",
@@ -216,6 +249,7 @@ KINDS: Final[dict[str, Kind]] = {
         usable=lambda view, spec: any(
             _is_eligible(view, binding) for binding in _bound_to(view.catalog, spec)
         ),
+        capabilities=lambda catalog, spec: {bound.capability for bound in _bound_to(catalog, spec)},
     ),
 }
 """Capabilities have the channels of their bindings, services the domains of the capabilities bound to them."""
@@ -227,30 +261,51 @@ def list_specs(
     *,
     domain: str | None = None,
     channel: str | None = None,
+    tag: str | None = None,
     usable: bool = False,
 ) -> list[InventoryRow]:
     """One row for each spec of the kind of this name, by id."""
     view, kind = whole_view(settings), KINDS[name]
     return [
-        kind.row(view, spec)
+        _row(view, kind, spec)
         for _, spec in sorted(getattr(view.catalog, name).items())
         if (domain is None or domain in kind.domains(view.catalog, spec))
         and (channel is None or channel in kind.channels(view.catalog, spec))
+        and (tag is None or tag in _tags(view.catalog, kind, spec))
         and (not usable or kind.usable(view, spec))
     ]
 
 
-def search_specs(settings: Settings, name: str, words: list[str], limit: int) -> list[InventoryRow]:
-    """The rows that contain every word; hits in the nearer members come first, then the spec of that very id."""
+def count_specs(settings: Settings, name: str) -> int:
+    """How many specs of a kind there are."""
+    return len(getattr(open_registry(settings).everything(), name))
+
+
+def _row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
+    return {**kind.row(view, spec), "usable": kind.usable(view, spec)}
+
+
+def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
+    """The tags of a spec and of the capabilities that it stands for."""
+    found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
+    each = [list_of(one.metadata.get("tags")) for one in (spec, *found) if one is not None]
+    return {tag for tags in each for tag in tags if isinstance(tag, str)}
+
+
+class SearchResults(NamedTuple):
+    """The rows of the specs that are meant, the best first; words of the specs that are near where there are none."""
+
+    rows: list[InventoryRow]
+    near: tuple[str, ...]
+
+
+def search_specs(settings: Settings, name: str, words: list[str], limit: int) -> SearchResults:
+    """The specs of a kind that words mean, the best first (docs/reference/command-line.md#search)."""
     view, kind = whole_view(settings), KINDS[name]
-    parts = [part for word in words for part in word.lower().split()]
-    hits = []
-    for id, spec in sorted(getattr(view.catalog, name).items()):
-        row = kind.row(view, spec)
-        if len(words_found(parts, kind.text(row, spec))) == len(parts):
-            near = words_found(parts, " ".join(row[member] for member in kind.near))
-            hits.append((len(parts) - len(near), id not in parts, row))
-    return [row for *_, row in sorted(hits, key=lambda hit: hit[:2])][:limit]
+    specs = dict(sorted(getattr(view.catalog, name).items()))
+    texts = {id: kind.texts(kind.row(view, spec), spec) for id, spec in specs.items()}
+    hits = search(words, texts)
+    return SearchResults([_row(view, kind, specs[id]) for id in hits.keys[:limit]], hits.near)
 
 
 def spec_details(settings: Settings, name: str, id: str) -> InventoryRow:
@@ -258,9 +313,13 @@ def spec_details(settings: Settings, name: str, id: str) -> InventoryRow:
 
     Raises as `find_spec`.
     """
-    view, spec = find_spec(settings, name, id)
+    return details_of(*find_spec(settings, name, id), name)
+
+
+def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
+    """As `spec_details`, of a spec of the kind of this name."""
     kind = KINDS[name]
-    whole = {**kind.row(view, spec), **kind.details(view, spec)}
+    whole = {**_row(view, kind, spec), **kind.details(view, spec)}
     if not kind.secret_keys:
         return whole
     masked: InventoryRow = Redactor().mask(

@@ -7,11 +7,14 @@ from typing import Any
 from cogcli.app.registry import Layers, fields_of, open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import SkillNotFoundError
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.sample_inputs import sample_inputs
 from cogcli.specs.skill import Skill
-from cogcli.specs.skill_search import run_line
+from cogcli.specs.skill_search import run_line, skill_texts
+from cogcli.specs.word_search import SearchField
 
 
 def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
@@ -41,24 +44,47 @@ def skill_row(skill: Skill) -> dict[str, Any]:
     }
 
 
-def skill_text(row: dict[str, Any], skill: Skill) -> str:
-    """What a search looks through: id, name, description, the names of fields, the targets of steps."""
-    uses = [step.uses for step in skill.steps]
-    return " ".join([row["id"], row["name"], row["description"], *skill.inputs, *skill.outputs, *uses])
+def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
+    """What a search looks through: the id, then the description and tags, then the other members of the row."""
+    tags = object_of(getattr(spec, "metadata", None)).get("tags")
+    others = (value for name, value in row.items() if name not in ("id", "description", "file"))
+    return [
+        SearchField(row["id"], 4),
+        SearchField(str(row.get("description") or ""), 2),
+        SearchField(_joined(tags), 2),
+        SearchField(" ".join(map(str, others)), 1),
+    ]
+
+
+def texts_of_skill(row: dict[str, Any], skill: Skill) -> list[SearchField]:
+    """What a search of skills looks through."""
+    fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
+    return skill_texts(row["id"], row["name"], row["description"], skill.metadata, fields, calls)
+
+
+def _joined(value: Any) -> str:
+    return " ".join(text for text in list_of(value) if isinstance(text, str))
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> dict[str, Any]:
-    """What a row does not hold: layer, hidden files, fields, steps, a line to run it."""
+    """What a row does not hold: layer, hidden files, tags, fields, steps, a line that runs it as it stands."""
     return {
         "layer": layers.of(skill.file),
         "shadows": [shadow["file"] for shadow in shadows],
+        "tags": list_of(skill.metadata.get("tags")),
+        "use_cases": list_of(skill.metadata.get("use_cases")),
         "inputs": fields_of(skill.inputs),
         "outputs": fields_of(skill.outputs),
         "steps": [
             {"id": step.id, "uses": step.uses, "description": step.description} for step in skill.steps
         ],
-        "run": run_line(skill.id, skill.inputs),
+        "run": sample_run(skill),
     }
+
+
+def sample_run(skill: Skill) -> str:
+    """A line that runs a skill with samples of its inputs."""
+    return run_line(skill.id, skill.inputs, sample_inputs(skill))
 
 
 def graph_of(settings: Settings, skill_id: str) -> GraphView:

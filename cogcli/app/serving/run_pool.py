@@ -89,9 +89,8 @@ class RunPool:
         """
         self._require_open()
         if self._waiting >= MOST_WAITING:
-            raise OverloadedError(
-                "call.overloaded", f"{self._waiting} calls wait already", hint="try again later", left=False
-            )
+            waiting = "1 call waits" if self._waiting == 1 else f"{self._waiting} calls wait"
+            raise OverloadedError("call.overloaded", f"{waiting} already", hint="try again later", left=False)
         self._waiting += 1
         try:
             await self._slots.acquire()

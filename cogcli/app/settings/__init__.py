@@ -90,12 +90,12 @@ class Settings:
             origins = ", ".join(origin for _, origin, _ in sources)
             return [path for paths, _, _ in sources for path in paths], origins or "default"
         given = self.flags.get(name)
-        if given is not None:
+        if given is not None and given != []:
             return given, f"--{name.replace('_', '-')}"
         if (table := name.partition(".")[0]) == WHOLE_TABLE:
             file = self.file_with(table)
             found_in = [file] if file is not None and name in file.values else []
-        elif (found := self._from_environment(name, key)) is not None:
+        elif key.kind != "names" and (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
         else:
             found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
@@ -113,8 +113,9 @@ class Settings:
         return next((file for file in holding if self._counts(file, dotted)), None)
 
     def _counts(self, file: ConfigFile, name: str) -> bool:
-        """Whether a file may say this: a project says what an agent does only once it is trusted."""
-        return not file.project or "." not in name or bool(self.trust)
+        """Whether a file may say this: a project says what an agent does, and which services are preferred, only once
+        it is trusted."""
+        return not file.project or ("." not in name and name not in _OF_TRUSTED) or bool(self.trust)
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
         """Per source of a list of directories: absolute paths, origin, and whether it is the project's file."""
@@ -138,13 +139,22 @@ class Settings:
             raise problem
         return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
 
+    def file_roots(self, name: str) -> list[list[str]]:
+        """The roots of files by who declares them: a file lies in a root of each. The file of a project counts for what
+        it keeps from being read, trusted or not; for what may be written once it is trusted. Raises as `value`."""
+        for problem in self.problems:
+            raise problem
+        trusted = name == "files.roots" or bool(self.project and self.trust)
+        return [paths for paths, _, own in self._sources(name) if trusted or not own]
+
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
         text = system_text.variable(self.environ, variable(name))
         if not text:
             return None
         value = from_text(key, text)
         if value is None:
-            raise UsageError("usage.value", f"{variable(name)}: found `{text[:60]}`, expected {key.expected}")
+            shown = "another text" if key.may_hide else f"`{text[:60]}`"
+            raise UsageError("usage.value", f"{variable(name)}: found {shown}, expected {key.expected}")
         return value
 
     @property
@@ -230,6 +240,10 @@ class Settings:
         return display_path(path, self.base)
 
 
+_OF_TRUSTED = ("prefer",)
+_NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
+
+
 def variable(name: str) -> str:
     """The environment variable of a setting."""
-    return f"COGCLI_{name.upper().replace('.', '_')}"
+    return _NAMED.get(name) or f"COGCLI_{name.upper().replace('.', '_')}"

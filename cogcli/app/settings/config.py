@@ -43,6 +43,11 @@ class ConfigKey:
         self.most = most
 
     @property
+    def may_hide(self) -> bool:
+        """Whether what stands here in error may be a secret itself, so that it is shown by no message."""
+        return self.kind in ("auth_ref", "url")
+
+    @property
     def expected(self) -> str:
         """The allowed values, in words."""
         if self.choices:
@@ -53,8 +58,9 @@ class ConfigKey:
         return {
             "boolean": "true or false",
             "paths": "a list of directories",
+            "names": "a list of ids",
             "text": "a text of one line",
-            "url": "an http or https URL without user info",
+            "url": "an http or https URL without user info and query",
             "auth_ref": "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
             "pins": 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."',
         }[self.kind]
@@ -66,10 +72,14 @@ KEYS: dict[str, ConfigKey] = {
     "keep_going": ConfigKey("boolean", False),
     "max_workers": ConfigKey("integer", 8, least=1, most=256),
     "timeout": ConfigKey("number", None),
-    "step_timeout": ConfigKey("number", 60.0),
+    "step_timeout": ConfigKey("number", None),
     "conformance": ConfigKey("choice", None, choices=("experimental", "standard", "strict")),
+    "prefer": ConfigKey("names", ()),
     "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
+    "files.roots": ConfigKey("paths", ()),
+    "files.write_roots": ConfigKey("paths", ()),
     "use_env_proxy": ConfigKey("boolean", False),
+    "export.otlp": ConfigKey("url", None),
     "progress": ConfigKey("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
     "agent.profile": ConfigKey("choice", "review", choices=("review", "auto")),
     "agent.synthesis_threshold": ConfigKey("integer", 3, least=1, most=1000),
@@ -150,15 +160,18 @@ class ConfigFile:
             hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
             self._problem(f"unknown key `{name}`", line, 1, hint=hint)
         elif (accepted := convert(key, value)) is None:
-            # What stands in the place of a reference may be the secret itself.
-            found = "another text" if key.kind in ("auth_ref", "url") else _preview(value)
-            self._problem(f"`{name}`: found {found}, expected {key.expected}", line, 1)
+            found = "another text" if key.may_hide else _preview(value)
+            # Without a column no line is shown.
+            self._problem(f"`{name}`: found {found}, expected {key.expected}", line, int(not key.may_hide))
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
             hint = f"use --trust-level {value}"
             self._problem(f"`trust_level`: a project cannot raise trust to {value}", line, 1, hint=hint)
         elif self.project and name == "use_env_proxy" and value:
             hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
             self._problem("`use_env_proxy`: a project cannot send calls through a proxy", line, 1, hint=hint)
+        elif self.project and name == "export.otlp":
+            hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
+            self._problem("`export.otlp`: a project cannot have traces sent anywhere", line, 1, hint=hint)
         else:
             if key.kind == "paths":
                 accepted = [os.path.join(os.path.dirname(self.path), path) for path in accepted]
@@ -180,6 +193,11 @@ def convert(key: ConfigKey, value: Any) -> Any:
         return value if _are_pins(value) else None
     if key.kind in ("text", "url", "auth_ref"):
         return value if isinstance(value, str) and _is_text(key.kind, value) else None
+    if key.kind == "names":
+        fits = isinstance(value, list) and all(
+            isinstance(name, str) and _is_text("text", name) for name in value
+        )
+        return list(value) if fits else None
     if key.kind == "paths":
         fits = isinstance(value, list) and all(
             isinstance(path, str) and path and "\0" not in path for path in value
@@ -196,8 +214,22 @@ def _is_text(kind: str, value: str) -> bool:
         return bool(value) and value.isprintable() and len(value) <= _LONGEST_TEXT
     from cogcli.specs.service_shape import CREDENTIALS, URL
 
+    if kind == "url" and "?" in value:
+        return False  # paths are added to it, and a key may stand there
+    if kind == "url" and not _has_usable_port(value):
+        return False
     pattern = (URL if kind == "url" else CREDENTIALS).pattern
     return pattern is not None and pattern.fullmatch(value) is not None
+
+
+def _has_usable_port(url: str) -> bool:
+    """Whether an address names no port, or one that there can be."""
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _are_pins(value: Any) -> bool:
@@ -228,7 +260,7 @@ def from_text(key: ConfigKey, text: str) -> Any:
         return [path for path in text.split(os.pathsep) if path] or None
     if key.kind == "boolean":
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
-    if key.kind == "choice":
+    if key.kind in ("choice", "text", "url"):
         return convert(key, text)
     if not text.isascii() or "_" in text:
         return None

@@ -12,7 +12,7 @@ from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
 from cogcli.app.settings.pin_file import PinRefused, with_pin
 from cogcli.core import system_text
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 
 VARIABLE: Final = "COGCLI_ENV"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -103,7 +103,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
         raise EnvironmentRefusal("config.key", message, file=shown, hint=hint) from error
     except OSError as error:
         raise EnvironmentRefusal(
-            "env.disk", f"{shown} cannot be written: {error.strerror}", hint="make the directory writable"
+            "env.disk", f"{shown} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
     return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
 

@@ -23,6 +23,8 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
         found = os.stat(path)
     except OSError:
         return None
+    if not hasattr(os, "geteuid"):  # Windows: permissions are not told by a mode
+        return None
     user = os.geteuid()
     if found.st_uid not in (user, 0):
         why, cure = "belongs to another user", "name one of your own: --runs-dir DIR"

@@ -15,7 +15,7 @@ import orjson
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     from cogcli.verification.scenario import REGISTRY, directory_of
 
     project = os.path.abspath(project)
-    path = os.path.join(project, PROJECT_FILE)
-    file = file or ConfigFile(path, path, project=True)
+    file = file or _settings_of(project)
     layers = [
         Layer(PROJECT, project, False),
         Layer(HOST, os.path.join(project, HOST_FOLDER), False, host=True),
@@ -119,6 +118,11 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     return distinct(layer for layer in layers if os.path.isdir(layer.root))
 
 
+def _settings_of(project: str) -> ConfigFile:
+    path = os.path.join(os.path.abspath(project), PROJECT_FILE)
+    return ConfigFile(path, path, project=True)
+
+
 def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
     """The present trust in a project. `file` is its configuration, if that has been read."""
     if environ.get(VARIABLE) == "1":
@@ -130,13 +134,14 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
         return Trust("outdated")
     if entry.get("folder") is True:
         return Trust("folder", layers=lambda: layers_of(project, file))
-    return _compared(project, entry, layers_of(project, file), environ)
+    return _compared(project, entry, file or _settings_of(project), environ)
 
 
-def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
+def _compared(project: str, entry: dict[str, Any], file: ConfigFile, environ: Mapping[str, str]) -> Trust:
     """What differs from what was accepted. An entry that is damaged, or too much to look at, is a change, too."""
     from cogcli.app.settings.trust_digests import Needs, digests, find_files
 
+    layers = layers_of(project, file)
     try:
         accepted: dict[str, str] = dict(entry["accepted"])
         modules = tuple((root, module) for root, module in entry["modules"])
@@ -145,7 +150,7 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
             for root, service, command, args, cwd, path, variables in entry["programs"]
         )
         needs = Needs(modules, programs, tuple(map(str, entry["documents"])))
-        present = find_files(os.path.abspath(project), layers, needs, environ)
+        present = find_files(os.path.abspath(project), layers, needs, file, environ)
         if _is_remembered(project, accepted, present, environ):
             now = accepted
         else:
@@ -217,16 +222,18 @@ def _remembered(identity: str, accepted: dict[str, str]) -> bytes:
 
 
 def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
-    """Trust a project as it is now; how many service files, bindings, modules and programs that were.
+    """Trust a project as it is now; how many service files, bindings, modules, programs and settings tables that
+    were.
 
     Raises EnvironmentRefusal `trust.size`, `env.disk`.
     """
     from cogcli.app.settings.trust_digests import digests, find_files, needs_of, service_files
     from cogcli.specs.host_layout import layout_of
 
-    root, layers = os.path.abspath(project), layers_of(project)
+    root, file = os.path.abspath(project), _settings_of(project)
+    layers = layers_of(project, file)
     needs = needs_of(root, layers)
-    present = find_files(root, layers, needs, environ)
+    present = find_files(root, layers, needs, file, environ)
     entry = {"accepted": digests(present), **needs._asdict()}
     _change(environ, lambda projects: {**projects, _key(project): entry})
     services = len(service_files(root, layers))
@@ -236,6 +243,7 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
         "binding": bindings,
         "other file": max(0, len(present.files) - services - bindings),
         "program": len(present.programs),
+        "settings table": len(present.tables),
     }
 
 
@@ -287,6 +295,6 @@ def _change(environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[
                 write_atomic(path, orjson.dumps({"schema": SCHEMA, "projects": after}, option=style))
     except OSError as error:
         raise EnvironmentRefusal(
-            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
+            "env.disk", f"{path} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
     return before

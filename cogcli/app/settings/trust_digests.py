@@ -5,6 +5,7 @@
 3. Of a program: the path where it is found, each file of the project that its arguments and variables name, and of each
    folder that a variable names what in it can be run.
 4. The document of a service whose own file does not say where it is: its secrets go where that document says.
+5. The tables of the project's settings: a key goes where `[model]` says.
 
 Names are relative to the project. What services ask for is read when the project is accepted and kept with the digests:
 as long as the service files are those that were accepted, they ask for the same.
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
@@ -59,10 +62,11 @@ class Needs(NamedTuple):
 
 
 class FoundPaths(NamedTuple):
-    """By name: the path of each file, and where each program is."""
+    """By name: the path of each file, where each program is, and the digest of each table of the settings."""
 
     files: dict[str, str]
     programs: dict[str, str]
+    tables: dict[str, str]
 
 
 def service_files(project: str, layers: Iterable[Layer]) -> dict[str, str]:
@@ -119,8 +123,10 @@ def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, t
     )
 
 
-def find_files(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[str, str]) -> FoundPaths:
-    """The files and programs that count, as they exist now."""
+def find_files(
+    project: str, layers: Sequence[Layer], needs: Needs, settings: ConfigFile, environ: Mapping[str, str]
+) -> FoundPaths:
+    """The files, programs and settings that count, as they exist now; `settings` is the project's configuration."""
     files = service_files(project, layers)
     for layer in layers:
         files |= {_name(project, place.path): place.path for place in layout_of(layer).all("binding")}
@@ -139,7 +145,17 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs, environ: Map
         path = _program(command, os.path.join(project, root, cwd), own, environ)
         programs[f"program {command} of service {service} in {root}"] = os.path.realpath(path) if path else ""
         files |= {_name(project, each): each for each in _files_of(program, path, project, environ)}
-    return FoundPaths(files, programs)
+    return FoundPaths(files, programs, tables_of(settings))
+
+
+def tables_of(settings: ConfigFile) -> dict[str, str]:
+    """By name the digest of each table of a project's settings: what stands there counts for trusted projects only."""
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in settings.values.items():
+        table, dot, _ = key.partition(".")
+        if dot:
+            tables.setdefault(f"[{table}] of {PROJECT_FILE}", {})[key] = value
+    return {name: digest_of(values) for name, values in tables.items()}
 
 
 def _files_of(program: Program, path: str, project: str, environ: Mapping[str, str]) -> Iterator[str]:
@@ -280,7 +296,7 @@ def digests(found: FoundPaths) -> dict[str, str]:
     much."""
     if len(found.files) > MAX_FILES:
         raise _too_much()
-    left, by_name = MAX_BYTES, dict(found.programs)
+    left, by_name = MAX_BYTES, {**found.programs, **found.tables}
     for name, path in found.files.items():
         try:
             data = read_regular(path, limit=left)
@@ -299,7 +315,8 @@ def identities(found: FoundPaths) -> tuple[str, int, int]:
 
     The digest is empty where a file is missing, and on Windows, which has no time of the last change.
     """
-    total, newest, size = sha256(repr(sorted(found.programs.items())).encode(errors="surrogateescape")), 0, 0
+    named = sorted({**found.programs, **found.tables}.items())
+    total, newest, size = sha256(repr(named).encode(errors="surrogateescape")), 0, 0
     for name, path in sorted(found.files.items()):
         try:
             status = os.stat(path)

@@ -23,6 +23,11 @@ def state_home(environ: Mapping[str, str]) -> str:
     return _home(environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state")
 
 
+def store_home(project: str | None, environ: Mapping[str, str]) -> str:
+    """The directory of the stores of a project, of those of the user without one."""
+    return os.path.join(project, ".cogcli") if project else state_home(environ)
+
+
 def cache_home(environ: Mapping[str, str]) -> str:
     """The directory of what can be deleted at any time."""
     return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")

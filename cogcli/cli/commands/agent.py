@@ -57,6 +57,7 @@ def invoke_agent(
         context.warnings += [warning.to_payload() for warning in prepared.warnings]
         return watch_start(context, listener, control)
 
+    given = given._replace(on_response=listener.display.on_response)
     result: RunResult = invoke(context.settings, given, watch)
     result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)

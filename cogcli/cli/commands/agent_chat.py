@@ -15,7 +15,7 @@ from cogcli.cli.commands.agent import read_given
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import command
 from cogcli.cli.run_flags import ChatFlags
-from cogcli.core.errors import OK, UsageError
+from cogcli.core.errors import UsageError
 
 
 @command(
@@ -24,14 +24,16 @@ from cogcli.core.errors import OK, UsageError
         ("cogcli agent chat --session monday", "go on with a conversation"),
         ("cogcli agent chat --model openai:small-1", "with a model, over the skills without effects"),
     ),
-    exits=(0, 2, 3),
+    exits=(0, 2, 3, 143),
 )
 def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     """Talk to an agent: each message is a run, with an episode of its own. Ctrl-C stops the answer, Ctrl-D leaves."""
     screen = context.screen
     if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
         hint = "cogcli agent invoke --session ID --message TEXT"
-        raise UsageError("usage.flag", "a conversation needs a terminal", hint=hint, next=(hint,))
+        raise UsageError(
+            "usage.flag", "a conversation needs a terminal", hint=hint, next=("cogcli agent invoke --help",)
+        )
     settings = context.settings
     session = flags.session or f"chat-{settings.ids.ulid().lower()[-8:]}"
     with suppress(ImportError):  # line editing, where Python has it
@@ -49,6 +51,6 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     user = given.given.request.user.user_id
     party = Party(pack.tenant if pack else "local", user, guided=pack is None and model is None)
     title = " · ".join((name, user, planner, *(() if party.guided else (f"session {session}",))))
-    Chat(context, ask, flags.mode or "adapt", party, title).run()
+    code = Chat(context, ask, flags.mode or "adapt", party, title).run()
     context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
-    return OK
+    return code

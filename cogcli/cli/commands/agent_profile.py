@@ -96,7 +96,8 @@ def forget(
     context.answer(f"{forgotten_line(found)}\n")
     if episodes := found["episodes"]:
         named = ", ".join(episodes[:_SHOWN]) + (", …" if len(episodes) > _SHOWN else "")
-        context.note(f"{count_of(len(episodes), 'episode')} of this user stay: {named}")
+        stay = "stays" if len(episodes) == 1 else "stay"
+        context.note(f"{count_of(len(episodes), 'episode')} of this user {stay}: {named}")
     return OK
 
 

@@ -17,6 +17,7 @@ from cogcli.report.humanize import count_of
 
 COLUMNS = (
     Column("session_id", "session"),
+    Column("tenant_id", "tenant"),
     Column("user_id", "user"),
     Column("messages", right=True),
     Column("mode"),
@@ -46,11 +47,11 @@ def ls(
     context: CommandContext,
     *,
     user: Annotated[str | None, text("--user", "ID", "of this user alone")] = None,
-    tenant: Annotated[str | None, text("--tenant", "ID", "whose users these are", default="local")] = None,
+    tenant: Annotated[str | None, text("--tenant", "ID", "of users of this tenant alone")] = None,
     flags: ListFlags,
 ) -> int:
     """List sessions, the last used first."""
-    rows = agent_sessions.list_sessions(context.settings, tenant or "local", user)
+    rows = agent_sessions.list_sessions(context.settings, tenant, user)
     context.own["sessions"] = rows
     if not context.json:
         show(context, COLUMNS, rows, flags)

@@ -62,6 +62,5 @@ def _project(context: CommandContext, directory: str | None) -> str:
             "project.none",
             "there is no project here" if directory is None else f"there is no project at `{directory}`",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
-            next=("cogcli config trust DIR",),
         )
     return project

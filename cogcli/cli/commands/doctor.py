@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cogcli.app.checks.doctor import Diagnosis, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
+from cogcli.app.checks.repairs import repairs_for
 from cogcli.app.checks.reports import diagnosis_report
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Reports, command, switch
@@ -21,7 +22,7 @@ _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "ski
 
 @command(
     examples=(
-        ("cogcli doctor", "all checks"),
+        ("cogcli doctor --fix", "put right what is safe, then all checks"),
         ("cogcli doctor --net --strict", "in CI"),
         ("cogcli doctor --json | jq .checks", "for scripts"),
     ),
@@ -37,11 +38,16 @@ def doctor(
         ),
     ] = False,
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    fix: Annotated[
+        bool, switch("--fix", help="first do what is safe: .gitignore, schemas for editors")
+    ] = False,
     report: Reports,
 ) -> int:
     """Diagnose and answer."""
     started, wanted = time.monotonic(), parse_reports(report, without=("sarif",))
     diagnosis = diagnose(context.settings, net=net)
+    if fix and _repair(context, diagnosis):
+        diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
     ]
@@ -58,6 +64,17 @@ def doctor(
     seconds = time.monotonic() - started
     wanted.write(context, lambda: diagnosis_report(diagnosis, seconds, strict=strict), code)
     return code
+
+
+def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
+    """Tell on stderr what is put right, then do it; whether there was anything. Raises as the repairs do."""
+    repairs = repairs_for(context.settings, diagnosis.checks)
+    for repair in repairs:
+        context.note(f"fix: {repair.words}")
+    for repair in repairs:
+        repair.apply(context.settings, context.settings.project or "")
+    context.own["fixed"] = [repair.words for repair in repairs]
+    return bool(repairs)
 
 
 def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:

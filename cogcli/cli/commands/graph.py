@@ -9,7 +9,10 @@ from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import OUTPUT, argument, choice, command
 from cogcli.core.errors import OK
 from cogcli.report import graph as drawing
+from cogcli.report.graph_layers import layers
 from cogcli.report.run_fold import fold
+from cogcli.report.styled_text import Glyphs, StyledLine
+from cogcli.report.svg import svg_file
 from cogcli.report.unfinished_runs import unfinished_state
 
 
@@ -17,7 +20,7 @@ from cogcli.report.unfinished_runs import unfinished_state
     examples=(
         ("cogcli graph text.summarize", "a skill"),
         ("cogcli graph @last --format mermaid", "a run, for a page"),
-        ("cogcli graph @last --format dot | dot -Tsvg > run.svg", "a run, as a picture"),
+        ("cogcli graph @last --format svg > run.svg", "a run, as a picture"),
     ),
     exits=(0, 2, 3),
 )
@@ -26,7 +29,7 @@ def graph(
     target: Annotated[str, argument("SKILL|EP", "skills episodes")],
     *,
     format: Annotated[
-        str, choice("--format", "WORD", ("text", "mermaid", "dot"), panel=OUTPUT, default="text")
+        str, choice("--format", "WORD", ("text", "mermaid", "dot", "svg"), panel=OUTPUT, default="text")
     ] = "text",
 ) -> int:
     """Draw a skill or an episode."""
@@ -36,10 +39,23 @@ def graph(
         return OK
     out = context.screen.out
     if format == "text":
-        context.screen.answer_lines(drawing.text(graph, out.glyphs, width=out.width))
+        context.screen.answer_lines(_text(graph, out.glyphs, out.width))
     else:
-        context.screen.answer((drawing.dot if format == "dot" else drawing.mermaid)(graph))
+        context.screen.answer(_DRAWINGS[format](graph))
     return OK
+
+
+_DRAWINGS = {"dot": drawing.dot, "mermaid": drawing.mermaid, "svg": svg_file}
+
+
+def _text(graph: drawing.GraphView, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
+    """Layers where there is a terminal that has the room, else a line per step."""
+    drawn = None if width is None else layers(graph, glyphs, width=width)
+    return (
+        drawing.text(graph, glyphs, width=width)
+        if drawn is None
+        else [drawing.head(graph, glyphs, width), [], *drawn]
+    )
 
 
 def _graph(context: CommandContext, word: str) -> drawing.GraphView:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from cogcli.app.inventory.explain import explain_spec
-from cogcli.app.inventory.kinds import KINDS, list_specs, read_source, search_specs, spec_details
+from cogcli.app.inventory.kinds import KINDS, count_specs, list_specs, read_source, search_specs, spec_details
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
-from cogcli.cli.listing import Column
+from cogcli.cli.listing import Column, Wanted, note_none
 from cogcli.cli.listing import show as show_list
 from cogcli.cli.options import (
     Examples,
@@ -22,7 +22,8 @@ from cogcli.cli.options import (
     command,
 )
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import visible_block
+from cogcli.core.terminal_text import visible, visible_block
+from cogcli.report.styled_text import style_of
 
 _COLUMNS: Final = {
     "skills": ("id", "version", "description"),
@@ -46,8 +47,8 @@ def _examples_of(name: str) -> tuple[str, str, str]:
 
 def _ls_examples(name: str) -> Examples:
     return (
-        (f"cogcli {name}", "all"),
         (f"cogcli {name} --domain text --usable", "some"),
+        (f"cogcli {name} --tag document", "by a tag"),
         (f"cogcli {name} --format jsonl", "for scripts"),
     )
 
@@ -55,7 +56,8 @@ def _ls_examples(name: str) -> Examples:
 @command(examples=_ls_examples, exits=(0, 2, 3))
 def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
     """List the specs of a kind that fit."""
-    return _answer(context, list_specs(context.settings, context.kind, **vars(wanted)), flags)
+    rows = list_specs(context.settings, context.kind, **vars(wanted))
+    return _answer(context, rows, flags, [(f"--{name}", value) for name, value in vars(wanted).items()])
 
 
 def _search_examples(name: str) -> Examples:
@@ -69,18 +71,35 @@ def _search_examples(name: str) -> Examples:
 
 @command(examples=_search_examples, exits=(0, 2, 3), most=100)
 def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags) -> int:
-    """Find specs of a kind by words."""
-    return _answer(context, search_specs(context.settings, context.kind, words, limit), flags)
+    """Find specs of a kind by words, the best first."""
+    found = search_specs(context.settings, context.kind, words, limit)
+    code = _answer(context, found.rows, flags, [("", " ".join(words))])
+    if not found.rows:
+        context.own["near"] = list(found.near)
+        if found.near:
+            context.note(visible(f"near: {', '.join(found.near)}"))
+    return code
 
 
-def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags) -> int:
+def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, wanted: Wanted) -> int:
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
-        show_list(context, [Column(name) for name in _COLUMNS[kind]], rows, flags)
-        if not rows and context.screen.err.tty and not context.screen.quiet:
-            context.screen.notify(f"no {KINDS[kind].singular} fits\n")
+        show_list(context, _columns(context, flags), rows, flags)
+    if not rows:
+        note_none(context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind))
     return OK
+
+
+def _columns(context: CommandContext, flags: ListFlags) -> list[Column]:
+    """The columns of a kind; whether a spec can be used is a sign in front on a terminal, else the last column."""
+    columns = [Column(name, prose=name == "description") for name in _COLUMNS[context.kind]]
+    out = context.screen.out
+    if out.width is None or flags.format not in (None, "text"):
+        return [*columns, Column("usable")]
+    words = {True: "done", False: "failed"}
+    sign = Column("usable", " ", lambda can: out.glyphs.sign(words[can]), lambda can: style_of(words[can]))
+    return [sign, *columns]
 
 
 def _show_examples(name: str) -> Examples:
@@ -107,7 +126,9 @@ def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
     context.own["spec"] = spec
     if source:
         context.own["source"] = read_source(context.settings, kind, id)
-    context.answer(spec_lines(kind, spec, context.screen.out.width))
+    if spec.get("run"):
+        spec["run"] += context.again
+    context.answer(spec_lines(kind, spec, context.screen.out))
     return OK
 
 

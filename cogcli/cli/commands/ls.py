@@ -6,10 +6,9 @@ from typing import Annotated
 
 from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
 from cogcli.cli.context import CommandContext
-from cogcli.cli.listing import Column, show
+from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import visible
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import renamed_folder_error
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
@@ -50,14 +49,21 @@ def ls(
     now = context.settings.clock.now()
     rows = [row_of(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
+    if not rows:
+        given = {"skill": skill, "outcome": outcome, "tag": tag, "trace-id": trace_id, "since": since}
+        _note_none(context, [(f"--{name}", value) for name, value in given.items()])
     if context.json:
         return OK
     agents = any(row.pack for row in found)
     show(context, (*_columns(context), *(_OF_AGENTS if agents else ())), rows, flags)
-    if not rows and context.screen.err.tty and not context.screen.quiet:
-        place = context.settings.display_path(context.settings.runs_dir)
-        context.screen.notify(f"no episodes in {visible(place)}\n")
     return OK
+
+
+def _note_none(context: CommandContext, wanted: Wanted) -> None:
+    place = context.settings.display_path(context.settings.runs_dir)
+    note_none(
+        context, "episode", wanted, lambda: len(list_episodes(context.settings, EpisodeFilter(), None)), place
+    )
 
 
 def _report_unstarted(context: CommandContext, found: list[EpisodeRow]) -> None:

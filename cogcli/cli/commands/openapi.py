@@ -14,7 +14,7 @@ from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switc
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells
+from cogcli.core.terminal_text import cells, visible
 from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -61,8 +61,12 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     verified = app.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
+    without = app.bindings_without_scenario(settings, scenarios, protocol) if flags.all else ()
+    context.own["without_scenario"] = list(without)
     context.answer(_summary(context, verified.results, verified.seconds, flags))
-    return _conclude(context, verified, wanted)
+    if without:
+        context.answer([[(f"without a scenario: {visible(', '.join(without))}", "warning")]])
+    return _conclude(context, verified, wanted, without)
 
 
 def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags) -> list[str] | None:
@@ -150,7 +154,9 @@ def _start(context: CommandContext, head: str, names: int) -> Callable[[CheckRes
     return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
 
 
-def _conclude(context: CommandContext, verified: CheckResults, wanted: RequestedReports) -> int:
+def _conclude(
+    context: CommandContext, verified: CheckResults, wanted: RequestedReports, without: tuple[str, ...] = ()
+) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
@@ -160,5 +166,7 @@ def _conclude(context: CommandContext, verified: CheckResults, wanted: Requested
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         message = f"{failed[0].id}: {failed[0].reason}{count}"
         code = context.fail({"code": "verify.failed", "message": message})
-    wanted.write(context, lambda: check_results_report(context.call.command, verdicts, seconds), code)
+    wanted.write(
+        context, lambda: check_results_report(context.call.command, verdicts, seconds, without), code
+    )
     return code

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from cogcli.app import episodes
-from cogcli.app.resume import prepare_rerun
+from cogcli.app.resume import RerunRequest, prepare_rerun
 from cogcli.app.run_skill import environment_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
+from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
-from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, text
+from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import parse_pairs
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
@@ -21,16 +22,24 @@ from cogcli.runs.rerun_probes import probe_effects
 from cogcli.runs.results import Control
 from cogcli.runs.resume_adapters import send_unmasked
 
-_SETTINGS: Final = ("trust_level", "max_workers", "timeout", "step_timeout", "conformance", "durability")
+_SETTINGS: Final = (
+    "trust_level",
+    "max_workers",
+    "timeout",
+    "step_timeout",
+    "conformance",
+    "prefer",
+    "durability",
+)
 """Flags that replace options of the earlier run, under the names of their settings."""
 _EFFECTS: Final = "an effect that would happen again: reuse its answer, repeat or fail it (repeatable)"
 
 
 @command(
     examples=(
-        ("cogcli rerun @last", "all of it"),
-        ("cogcli rerun @failed --plan", "what would be reused, called and asked"),
         ("cogcli rerun @failed --from summarize", "keep what stands before, try again from there"),
+        ("cogcli rerun @last -p max_words=40", "all of it with another input"),
+        ("cogcli rerun @failed --failed-items", "of a loop only what is left"),
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),
 )
@@ -42,13 +51,21 @@ def rerun(
         str | None,
         text("--from", "STEP", "the first step to run again", EXECUTION, default="first", completes="steps"),
     ] = None,
-    effects: Annotated[list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY)],
+    failed_items: Annotated[
+        bool, switch("--failed-items", help="of loops only the items that are not done", panel=EXECUTION)
+    ] = False,
+    effects: Annotated[list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY, completes="effects")],
     flags: RerunFlags,
 ) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     settings = context.settings
     directory = episodes.find(settings, episode)
-    prepared, reuse = prepare_rerun(settings, directory, first, _overrides(context, flags), context.warn)
+    given = assemble(context, flags)
+    if failed_items and (first or given.doubtful):
+        what = "`--failed-items` cannot be given together with `--from` or `-p`"
+        raise UsageError("usage.flag", what, hint="the items of the earlier run are repeated as they were")
+    asked = RerunRequest(first, failed_items, _overrides(context, flags), given.inputs, given.problems)
+    prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
     choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if flags.plan:

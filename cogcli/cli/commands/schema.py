@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from cogcli.app.schemas import NAMES
+from cogcli.app.editor_schemas import ids_of
+from cogcli.app.schemas import NAMES, schema_file
 from cogcli.app.schemas import schema as schema_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.core.errors import OK, EnvironmentRefusal
-from cogcli.core.files import write_atomic
+from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.terminal_text import visible
 
 
@@ -19,7 +20,7 @@ from cogcli.core.terminal_text import visible
     examples=(
         ("cogcli schema", "which there are"),
         ("cogcli schema skill > skill.schema.json", "one"),
-        ("cogcli schema --all -o schemas", "all"),
+        ("cogcli schema --all -o .cogcli/schemas", "all, with the ids of this project, for an editor"),
     )
 )
 def schema(
@@ -48,15 +49,17 @@ def schema(
 def _write_all(context: CommandContext, folder: str | None) -> int:
     if folder is None:
         raise wrong_value("`--all` needs `-o DIR`")
-    written = []
+    written, known = [], ids_of(context.settings)
     try:
         os.makedirs(folder, exist_ok=True)
         for name in NAMES:
             path = os.path.join(folder, f"{name}.schema.json")
-            write_atomic(path, (dumps(schema_of(name), indent=True) + "\n").encode(), mode=0o644)
+            write_atomic(path, schema_file(name, known), mode=0o644)
             written.append(path.replace(os.sep, "/"))
     except OSError as error:
-        raise EnvironmentRefusal("env.disk", f"`{folder}` cannot be written: {error.strerror}") from error
+        raise EnvironmentRefusal(
+            "env.disk", f"`{folder}` cannot be written: {error.strerror}", hint=hint_for_write(error)
+        ) from error
     context.own["created"] = written
     context.answer("".join(f"{visible(path)}\n" for path in written))
     return OK

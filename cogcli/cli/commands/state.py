@@ -22,7 +22,7 @@ from cogcli.cli.options import (
 )
 from cogcli.core.errors import OK, CogcliError, PathAbsent
 from cogcli.core.jsonvalue import list_of, object_of
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import suggest_path
 from cogcli.core.terminal_text import truncate, visible, visible_block
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.humanize import count_of, error_text, short_episode
@@ -103,7 +103,7 @@ def _absent(error: Any) -> PathAbsent:
     where = f"in `{error.before}`" if error.before else "in state.json"
     kind = "" if error.kind == "object" else f", a {error.kind}"
     what = f"no `{error.segment[:60]}` {where[:200]}{kind}"
-    hint = suggestion(error.segment, error.known)
+    hint = suggest_path(error.segment, error.known, before=f"{error.before}." if error.before else "")
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
     return PathAbsent("path.absent", what, hint=hint)
@@ -117,14 +117,15 @@ def _check(context: CommandContext, directory: Path) -> int:
         return _check_foreign(context, directory)
     projected = state_document.project_state(directory, context.warn)
     count = sum(1 for _ in iterate_events(directory, context.warn))
+    its_events = f"its {count_of(count, 'event')} {'projects' if count == 1 else 'project'}"
     if stored == projected:
-        good = f"state.json is what its {count} events project, byte for byte"
+        good = f"state.json is what {its_events}, byte for byte"
         return _report_findings(context, [], good)
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:
         place = _difference(stored, projected, directory)
-        message = f"state.json is not what its {count} events project: first difference at `{place}`"
+        message = f"state.json is not what {its_events}: first difference at `{place}`"
     return _report_findings(context, [{"code": "state.differs", "file": "state.json", "message": message}])
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import argument, command, wrong_flag
 from cogcli.cli.run_flags import EXPORTED, RunFlags, TraceFlags
 
-_OF_EPISODES = ("why", "follow", "step", "o")
+_OF_EPISODES = ("why", "follow", "step", "o", "push")
 
 
 @command(
@@ -41,7 +42,17 @@ def trace(
     from cogcli.cli.trace_episode import find_episode, inspect
 
     directory, note = find_episode(context, target, run.trace_id)
+    if flags.push is not None:
+        return _push(context, directory, flags.push)
     return inspect(context, directory, note, flags)
+
+
+def _push(context: CommandContext, directory: Path, url: str) -> int:
+    from cogcli.app.trace_push import push_trace
+
+    push_trace(context.settings, directory, url)
+    context.screen.notify(f"sent {directory.name} to {url}\n")
+    return 0
 
 
 def _refuse(context: CommandContext, names: tuple[str, ...], owner: str, hint: str) -> None:

@@ -3,12 +3,17 @@ docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, NoReturn
 
 from cogcli.app.checks import registry_check
+from cogcli.app.checks.file_fixes import FileFix, find_fixes, write_fixes
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
+from cogcli.app.checks.watch import snapshot, wait_for_change
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
@@ -16,46 +21,132 @@ from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text, 
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import OK
-from cogcli.report.check_report import concise
+from cogcli.core.errors import OK, CogcliError
+from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible, visible_block
+from cogcli.report.check_report import CheckReport, concise, problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
 _LARGEST = 256 * 1024
+_ROUNDS = 5
+"""How often --fix looks again: a file that can be read shows more."""
 _REPORT = "also write junit, sarif, json, md; github: annotations on stderr (repeatable)"
 FORMATS = ("text", "concise", "github", "jsonl")
 
 
 @command(
     examples=(
-        ("cogcli validate", "everything"),
+        ("cogcli validate --fix", "and correct what has one right answer"),
         ("cogcli validate --report junit:junit.xml --report sarif:cogcli.sarif", "for CI"),
         ("cogcli validate --strict --format github", "in CI"),
     ),
-    exits=(0, 1, 2, 3),
+    exits=(0, 1, 2, 3, 130),
 )
 def validate(
     context: CommandContext,
     words: Annotated[list[str], argument("[PATH...|-]")],
     *,
     format: Annotated[str, choice("--format", "WORD", FORMATS, panel=OUTPUT, default="text")] = "text",
-    report: Annotated[list[str], text("--report", "KIND:PATH", _REPORT, OUTPUT)],
+    report: Annotated[
+        list[str],
+        text(
+            "--report", "KIND:PATH", _REPORT, OUTPUT, completes=("junit:", "sarif:", "json:", "md:", "github")
+        ),
+    ],
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    fix: Annotated[
+        bool, switch("--fix", help="correct what has one right answer in your own files, comments kept")
+    ] = False,
+    watch: Annotated[bool, switch("--watch", help="check again whenever a file changes")] = False,
     stdin_filename: Annotated[
         str | None, text("--stdin-filename", "FILE", "the file that the text read by `-` stands for")
     ] = None,
 ) -> int:
     """Check all, or the paths given."""
     wanted = parse_reports(report)
+    if watch and (context.json or report or "-" in words):
+        raise wrong_flag(
+            "`--watch` checks again and again, for a person", "leave --json, --report and `-` out"
+        )
     paths, contents = _paths(context, words, stdin_filename)
-    checked = registry_check.validate(context.settings, paths, contents=contents)
-    code = _fill_envelope(context, checked, strict=strict)
-    sources = Sources(context.base, contents)
-    if not context.json:
-        _answer(context, checked, sources, format)
-    wanted.write(context, lambda: registry_report(checked, strict=strict, end_of=sources.end), code, most=100)
+    if fix and contents:
+        raise wrong_flag("`--fix` changes files, and `-` is none", "name the file")
+    run = _Validation(context, paths, contents, format=format, strict=strict, fix=fix)
+    if watch:
+        run.watch()
+    code = run.once()
+    wanted.write(context, run.report, code, most=100)
     return code
+
+
+class _Validation:
+    """A check with its answer, which can be done again."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        paths: list[str],
+        contents: dict[str, bytes],
+        *,
+        format: str,
+        strict: bool,
+        fix: bool,
+    ) -> None:
+        self._context = context
+        self._paths = paths
+        self._contents = contents
+        self._format = format
+        self._strict = strict
+        self._fix = fix
+
+    def once(self) -> int:
+        """Check and answer; returns the exit code."""
+        context, settings = self._context, self._context.settings
+        checked = registry_check.validate(settings, self._paths, contents=self._contents)
+        fixes = [] if self._contents else find_fixes(settings, checked)
+        written: list[FileFix] = []
+        for _ in range(_ROUNDS if self._fix else 0):
+            if not fixes:
+                break
+            written += fixes
+            write_fixes(settings, fixes)
+            checked = registry_check.validate(settings, self._paths)
+            fixes = find_fixes(settings, checked)
+        if written:
+            _tell_written(context, written)
+        fixable = frozenset(problem for each in fixes for problem in each.problems)
+        code = _fill_envelope(context, checked, fixable, strict=self._strict)
+        self._checked, self._sources = checked, Sources(context.base, self._contents)
+        if not context.json:
+            _answer(context, checked, fixable, self._sources, self._format)
+        return code
+
+    def report(self) -> CheckReport:
+        """What was found, for reports."""
+        return registry_report(self._checked, strict=self._strict, end_of=self._sources.end)
+
+    def watch(self) -> NoReturn:
+        """Check again whenever a file changes, until Ctrl-C ends it."""
+        context = self._context
+        settings = context.settings  # the last that could be read
+        while True:
+            seen = snapshot(settings, self._paths)
+            if context.screen.out.real_tty:
+                context.answer(_CLEAR)
+            try:
+                context.reread_settings()
+                self.once()
+                settings = context.settings
+            except CogcliError as error:
+                context.answer([[(f"error[{error.code}]", "error"), (f": {visible(error.message)}", "")]])
+            context.note("watching; Ctrl-C ends")
+            wait_for_change(seen, partial(snapshot, settings, self._paths), time.sleep)
+
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+"""Empties a terminal."""
 
 
 def _paths(
@@ -72,10 +163,25 @@ def _paths(
     return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
 
 
-def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: bool) -> int:
+def _tell_written(context: CommandContext, fixes: Sequence[FileFix]) -> None:
+    """Show on stderr what was written."""
+    counts: Counter[str] = Counter()
+    for fix in fixes:
+        counts[fix.file] += fix.fixed
+        context.note(visible_block(fix.diff).rstrip("\n"))
+    context.own["fixed"] = [{"file": file, "count": count} for file, count in counts.items()]
+    count = count_of(counts.total(), "problem")
+    context.note(f"fixed {count} in {count_of(len(counts), 'file')}")
+
+
+def _fill_envelope(
+    context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], *, strict: bool
+) -> int:
     """Fill the envelope; returns the exit code."""
     failed = checked.errors or (strict and checked.warnings)
-    context.own["problems"] = [problem.to_payload() for problem in checked.problems]
+    context.own["problems"] = [
+        {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
+    ]
     context.own["counts"] = checked.counts
     if not failed:
         return OK
@@ -83,13 +189,21 @@ def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: b
     return context.fail(first.to_payload())
 
 
-def _answer(context: CommandContext, checked: RegistryCheck, sources: Sources, format: str) -> None:
+def _answer(
+    context: CommandContext,
+    checked: RegistryCheck,
+    fixable: frozenset[Problem],
+    sources: Sources,
+    format: str,
+) -> None:
     width = context.screen.out.width
     if format == "text":
         for problem in checked.problems:
-            lines = problem_lines(problem, width=width, as_error=False, sources=sources)
+            lines = problem_lines(
+                problem, width=width, as_error=False, sources=sources, fixable=problem in fixable
+            )
             context.answer([*lines, [("", "")]])
-        context.answer(_sums(checked))
+        context.answer(_sums(checked, len(fixable), width))
     elif format == "github":
         context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
     else:
@@ -98,13 +212,16 @@ def _answer(context: CommandContext, checked: RegistryCheck, sources: Sources, f
             context.answer(f"{line}\n")
 
 
-def _sums(checked: RegistryCheck) -> list[StyledLine]:
+def _sums(checked: RegistryCheck, fixable: int, width: int | None) -> list[StyledLine]:
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
         for kind, count in checked.counts.items()
     )
-    sums = f"{count_of(checked.errors, 'error')}, {count_of(checked.warnings, 'warning')}."
+    sums = problems_summary(checked.problems, checked.shipped, fixable)
     told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
     why = f"   Why? cogcli explain {told[0].code}" if told else ""
     style = "red" if checked.errors else "yellow" if checked.warnings else "green"
-    return [[(f"Checked {words} in {checked.seconds:.2f}s.", "")], [(sums, style), (why, "dim")]]
+    head = f"Checked {words} in {checked.seconds:.2f}s."
+    if width is not None and len(sums) + len(why) > width:
+        return [[(head, "")], [(sums, style)], [(why.strip(), "dim")]]
+    return [[(head, "")], [(sums, style), (why, "dim")]]

@@ -43,7 +43,15 @@ def verify(
     key: Annotated[str | None, text("--key", "FILE", "the key that must have signed it")] = None,
     head: Annotated[str | None, text("--head", "HASH", "the hash that its log must end with")] = None,
     repair: Annotated[bool, switch("--repair", help=_REPAIR)] = False,
-    report: Annotated[list[str], text("--report", "KIND:PATH", "write junit:PATH, json:PATH or md:PATH")],
+    report: Annotated[
+        list[str],
+        text(
+            "--report",
+            "KIND:PATH",
+            "write junit:PATH, json:PATH or md:PATH",
+            completes=("junit:", "json:", "md:"),
+        ),
+    ],
 ) -> int:
     """Verify the named episodes, all, or the newest."""
     started = time.monotonic()

@@ -100,7 +100,7 @@ class Index:
         """Whether there is a new, empty index now."""
         path = self._runs_dir / FILE
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             self._connect()
         with contextlib.suppress(IndexLost):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):

@@ -16,7 +16,7 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between, read_document
-from cogcli.episode.folder import Folder
+from cogcli.episode.folder import Folder, read_at
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import EVENTS, MANIFEST, OUTCOMES, STATE, SUMMARY, SUMMARY_SCHEMA, is_renamed
 from cogcli.episode.log_lines import is_foreign_line, parse_line
@@ -254,9 +254,9 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
         raise no_log_error(folder, error) from error
     try:
         size = os.fstat(fd).st_size
-        start = os.pread(fd, _ENDS, 0)
+        start = read_at(fd, _ENDS, 0)
         offset = max(0, size - _ENDS)
-        end = os.pread(fd, _ENDS, offset) if offset else start
+        end = read_at(fd, _ENDS, offset) if offset else start
     except OSError as error:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:

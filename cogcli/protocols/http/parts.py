@@ -9,6 +9,7 @@ from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.documents.openapi import OpenApiOperation, Parameter
 from cogcli.protocols.http.url import encode, json_bytes, names_in, path_of, path_value, scalar, unfit
+from cogcli.protocols.sent_file import sent_value
 from cogcli.specs.request_locations import locate_keys
 
 _IN_QUERY: Final = ("GET", "HEAD", "DELETE")
@@ -29,7 +30,7 @@ class HttpParts(NamedTuple):
 
     def body_bytes(self) -> bytes:
         """The body as it is sent."""
-        return json_bytes(self.body, "the body") if self.has_body else b""
+        return json_bytes(sent_value(self.body), "the body") if self.has_body else b""
 
 
 def parts_without_document(operation: str, method: str | None, payload: dict[str, Any]) -> HttpParts:

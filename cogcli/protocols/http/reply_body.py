@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import ResponseMappingError
@@ -102,12 +102,11 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
     An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
     where the content is no JSON; its start in the message is masked.
     """
-    texts = (text for text in response.values() if isinstance(text, str))
-    requested = {int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))}
+    requested = content_indices(response)
     if requested:
         body = deep_copy(body)
-    for index in sorted(requested):
-        message = _message(body, index)
+    for index in requested:
+        message = message_of(body, index)
         if message is None or "content_json" in message or not isinstance(message.get("content"), str):
             continue
         text = message["content"]
@@ -120,7 +119,13 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
     return body
 
 
-def _message(body: Any, index: int) -> dict[str, Any] | None:
+def content_indices(response: Mapping[str, Any]) -> list[int]:
+    """The choices whose answer a response mapping reads as JSON, in order."""
+    texts = (text for text in response.values() if isinstance(text, str))
+    return sorted({int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))})
+
+
+def message_of(body: Any, index: int) -> dict[str, Any] | None:
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[index] if isinstance(choices, list) and index < len(choices) else None
     message = choice.get("message") if isinstance(choice, dict) else None

@@ -32,7 +32,7 @@ def say(id: Any, **members: Any) -> None:
 
 def remember(pid: int) -> None:
     if FILE:
-        with open(FILE, "a", encoding="utf-8") as file:
+        with open(FILE, "a", encoding="utf-8", newline="\n") as file:
             file.write(f"{pid}\n")
 
 

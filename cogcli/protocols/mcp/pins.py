@@ -19,7 +19,7 @@ import orjson
 
 from cogcli.core.canonical import canonical
 from cogcli.core.errors import RejectedError, SafetyScopeError
-from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
@@ -96,8 +96,7 @@ class Pins:
                 yield
         except OSError as error:
             text = f"tool `{tool['name']}` cannot be pinned: {path}: {error.strerror}"
-            hint = "make the directory writable"
-            raise SafetyScopeError("safety.scope", text, hint=hint, left=False) from error
+            raise SafetyScopeError("safety.scope", text, hint=hint_for_write(error), left=False) from error
 
 
 def require_locked(service_id: str, locked: list[dict[str, Any]], tool: Mapping[str, Any]) -> None:

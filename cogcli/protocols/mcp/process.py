@@ -18,6 +18,8 @@ from cogcli.core.errors import TransportError
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)
 """Whether programs are started below guards (`launcher`)."""
+KILL: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""What ends a process at once."""
 
 
 class Leash:
@@ -86,14 +88,17 @@ def descendants(started: int) -> set[int]:
 def signal_group(server: int, number: signal.Signals) -> None:
     """Send a signal to a server's process group; an empty group is no error."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(server, number)
+        if hasattr(os, "killpg"):
+            os.killpg(server, number)
+        else:
+            os.kill(server, number)  # Windows ends the process, whatever the number
 
 
 def kill(found: set[int]) -> None:
     """Kill processes; one that has ended is no error."""
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, KILL)
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from cogcli.core.errors import TransportError
 from cogcli.protocols.mcp.errors import last_lines
-from cogcli.protocols.mcp.process import IS_GUARDED, Leash, Program, descendants, kill, signal_group
+from cogcli.protocols.mcp.process import IS_GUARDED, KILL, Leash, Program, descendants, kill, signal_group
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -218,7 +218,7 @@ class Stdio(McpTransport):
         await self._wait_until(STOP_SECONDS, self._is_over)
         if not self._is_over():  # the guards did not end it
             family = descendants(pid)
-            signal_group(pid, signal.SIGKILL)
+            signal_group(pid, KILL)
             kill(family)
         await self._close_pipes()
 
@@ -227,7 +227,7 @@ class Stdio(McpTransport):
         if IS_GUARDED:
             self._leash.release()
         else:
-            signal_group(self._process.pid, signal.SIGKILL)
+            signal_group(self._process.pid, KILL)
 
     def _is_over(self) -> bool:
         return self._process.returncode is not None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from cogcli.core.json_pointer import DocumentFault
-from cogcli.core.problems import Severity, suggestion
+from cogcli.core.problems import Severity, suggest_path
 from cogcli.documents.loader import identity_of, with_position
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.contract_finding import (
@@ -208,7 +208,7 @@ def object_findings(
             taken[key] = Taken(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
             known = list(inside.properties)
-            hint = suggestion(name, known) or f"it takes {', '.join(known[:6]) or 'nothing'}"
+            hint = suggest_path(name, known, before=prefix) or f"it takes {', '.join(known[:6]) or 'nothing'}"
             message = f"{title} {'takes no' if inside.closed else 'does not name'} `{prefix}{name}`"
             severity: Severity = "E" if inside.closed else "W"
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)

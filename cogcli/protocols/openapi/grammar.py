@@ -10,5 +10,6 @@ from cogcli.specs.service_shape import CREDENTIALS, DOCUMENT, URL
 GRAMMAR: Final = Grammar(
     keys={"base_url": URL, "spec_ref": DOCUMENT, "auth_ref": CREDENTIALS},
     addresses=("base_url", "spec_ref"),
+    sends_files=True,
     documents=("openapi", "swagger"),
 )

@@ -20,6 +20,8 @@ from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_with
 from cogcli.protocols.http.url import url_of
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
 from cogcli.protocols.model_usage import usage_of
+from cogcli.protocols.openapi import model_reply
+from cogcli.protocols.sent_file import recorded_value
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
@@ -33,7 +35,8 @@ class OpenApi:
         self._http = HttpCaller(context)
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        reply, meta = self._http.exchange(request, limits, self._outgoing(request))
+        outgoing = self._outgoing(request)
+        reply, meta = self._http.exchange(request, limits, outgoing)
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
         meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=not refused))
@@ -44,9 +47,13 @@ class OpenApi:
             if error := failure(name, reply, value, self._secrets, self._http.now, service=request.service):
                 raise error
             body = value if not refused and mode == "json" else _body(request, reply)
-            body = reply_body.add_content_json(body, request.binding.response, self._secrets.mask_text)
+            response = request.binding.response
+            model_reply.check_finished(body, response)
+            body = reply_body.add_content_json(body, response, self._secrets.mask_text)
+            model_reply.check_schema(outgoing.value, body, response)
         except RuntimeErrorBase as error:
-            error.record = meta.to_payload()
+            spent = usage_of(value).add_to(meta)
+            error.record, error.usage = spent.to_payload(), dict(spent.usage) if spent.usage else None
             raise
         return InvocationResponse(body, usage_of(body).add_to(meta))
 
@@ -74,7 +81,7 @@ class OpenApi:
         auth_header = _auth_header(operation, request, parts)
         merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
-        return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), parts.body)
+        return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), recorded_value(parts.body))
 
 
 def _body(request: InvocationRequest, reply: HttpReply) -> Any:

@@ -57,7 +57,7 @@ def _case(answering: Answering, *, call: dict[str, Any] | None = None, **wanted:
 
 def _with_document(bench: RuleBench) -> dict[str, Any]:
     """Members of a call whose service has a document."""
-    with open(os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8") as file:
+    with open(os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8", newline="\n") as file:
         json.dump(_DOCUMENT, file)
     return {"root": bench.directory, "service": {"spec_ref": "bench.json"}}
 

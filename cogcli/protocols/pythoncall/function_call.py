@@ -5,8 +5,8 @@ Used by a thread of the run and by the worker process; it imports little, so tha
 1. The operation is a top-level function defined in the service's module, without a leading underscore.
 2. The payload's keys are its keyword arguments, checked against its signature before the call.
 3. Its return value is copied as plain JSON, and must be an object.
-4. Whatever it raises becomes a ServerFaultError with the line in its module; a missing extra becomes `env.extra` with
-   the line that installs it.
+4. What it refuses becomes `call.rejected` with its reason, message and hint. Whatever else it raises becomes a
+   ServerFaultError with the line in its module; a missing extra becomes `env.extra` with the line that installs it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from cogcli.core.errors import (
     CallTimeoutError,
+    RejectedError,
     RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
     ServerFaultError,
     ServiceResolutionError,
 )
+from cogcli.core.extras import extra_of, install_line
 from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.core.refusal import Refused
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.readable_files import ReadRefused, Reads, confine
+from cogcli.protocols.pythoncall.readable_files import Reads, confine
 
 _TEXT_CAP: Final = 500
 _PLACE_CAP: Final = 200
-EXTRAS: Final = {"langdetect": "text", "snowballstemmer": "text", "bs4": "web", "pypdf": "pdf"}
-"""Third-party modules that shipped functions import, and the extra that installs each."""
+_REASON_CAP: Final = 40
 _COROUTINE: Final = 0x80
 _KEYWORD_REST: Final = 0x08
 
@@ -78,8 +80,9 @@ def call_function(
 ) -> dict[str, Any]:
     """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped one reads these files only.
 
-    Raises ReadRefused for another file, ServerFaultError for what the function raises, ResponseMappingError
-    `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
+    Raises what it met of ours (ReadRefused for another file, the errors of its requests), RejectedError for what it
+    refuses, ServerFaultError for what else it raises, ResponseMappingError `response.not-json`, and CallTimeoutError
+    for a coroutine not done at `deadline`.
     """
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)
     confined = confine(operation.function, reads) if reads and is_confined else None
@@ -102,10 +105,15 @@ def exception_text(error: BaseException) -> str:
 
 
 def _message_of(error: BaseException) -> str:
+    return _as_text(error, "(its message cannot be shown)")
+
+
+def _as_text(value: object, otherwise: str = "") -> str:
+    """At most 500 characters of a foreign value, lone surrogates escaped; `otherwise` where its `str` fails."""
     try:
-        return str(error)
+        return str(value)[:_TEXT_CAP].encode("utf-8", "backslashreplace").decode()[:_TEXT_CAP]
     except Exception:
-        return "(its message cannot be shown)"
+        return otherwise
 
 
 def _is_own_function(value: Any, module: ModuleType) -> TypeGuard[FunctionType]:
@@ -144,18 +152,30 @@ def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float)
             rest = max(0.0, deadline - time.monotonic())
             return asyncio.run(asyncio.wait_for(operation.function(**payload), rest))
         return operation.function(**payload)
-    except ReadRefused:
+    except RuntimeErrorBase:  # of what the functions use of ours
         raise
+    except Refused as error:
+        raise rejection(error) from error
     except TimeoutError as error:
         if operation.is_async and time.monotonic() >= deadline:
             raise CallTimeoutError("call.timeout", "no answer in time", left=True) from error
         raise _server_fault(error, operation) from error
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in EXTRAS:
+        if extra_of(error.name or ""):
             raise _import_failure(error, "") from error
         raise _server_fault(error, operation) from error
     except BaseException as error:
         raise _server_fault(error, operation) from error
+
+
+def rejection(refused: Refused) -> RejectedError:
+    """The error of a refusal; a function may have put anything into it."""
+    reason, message, hint = (_as_text(value) for value in (refused.reason, refused.message, refused.hint))
+    error = RejectedError(
+        "call.rejected", message or reason or "the function refused this", hint=hint, left=True
+    )
+    error.reason = reason[:_REASON_CAP]
+    return error
 
 
 def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
@@ -171,10 +191,9 @@ def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaul
 
 
 def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
-    extra = EXTRAS.get((error.name or "").partition(".")[0])
-    if extra is not None:
-        text, hint = f"this needs `{error.name}`, which is not installed", f"pip install 'cogcli[{extra}]'"
-        return ServiceResolutionError("env.extra", text, hint=hint, left=False)
+    if extra := extra_of(error.name or ""):
+        text = f"this needs `{error.name}`, which is not installed"
+        return ServiceResolutionError("env.extra", text, hint=install_line(extra), left=False)
     text = f"`{module or error.name}` cannot be imported: {_message_of(error)}"
     return ServiceResolutionError("service.module", text[:_TEXT_CAP], left=False)
 

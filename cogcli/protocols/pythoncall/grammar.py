@@ -10,6 +10,7 @@ from typing import Any, Final
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
+from cogcli.specs.service_shape import CREDENTIALS
 from cogcli.specs.shape import Text
 
 _MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -35,6 +36,7 @@ GRAMMAR: Final = Grammar(
     keys={
         "module": Text(pattern=_MODULE, expected="a dotted module name"),
         "isolation": Text(choices=("thread", "process")),
+        "auth_ref": CREDENTIALS,
     },
     addresses=("module",),
     unused=("method", "response_mode"),

@@ -12,11 +12,13 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
+from cogcli.core.host_access import ACCESS, HostAccess
 from cogcli.protocols.invoker import (
     CallLimits,
     CallMeta,
@@ -30,6 +32,7 @@ from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.stdout_capture import capture_output
 from cogcli.specs.eligibility import isolation_of
+from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.worker_pool import WorkerPool
@@ -49,6 +52,11 @@ class PythonCall:
 
     def __init__(self, context: InvokerContext) -> None:
         self._context = context
+        proxies = context.environ if context.use_env_proxy else {}
+        roots = context.reads.roots if context.reads else ()
+        self._access = HostAccess(
+            context.open_registry, context.store_dir, proxies, roots=roots, write_roots=context.write_roots
+        )
         self._operations: dict[tuple[str, str], PythonFunction] = {}
         self._workers: WorkerPool | None = None
         self._lock = threading.Lock()
@@ -77,6 +85,7 @@ class PythonCall:
     ) -> dict[str, Any]:
         # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
+            token = ACCESS.set(self._access_of(request.service, limits))
             try:
                 key = (code.service_id, request.operation)
                 operation = self._operations.get(key)
@@ -88,11 +97,22 @@ class PythonCall:
                 deadline, reads = limits.deadline, self._context.reads
                 body = function_call.call_function(operation, request.payload, deadline, reads)
             finally:
+                ACCESS.reset(token)
                 printed.text = tail.text
         size = len(orjson.dumps(body))
         if problem := function_call.size_problem(operation.name, "reply", size, request.reply_cap):
             raise ResponseMappingError("response.size", problem, left=True)
         return body
+
+    def _access_of(self, service: Service, limits: CallLimits) -> HostAccess:
+        """What one call may reach. The secret is read when the function asks for it."""
+        ref = service.settings.get("auth_ref") if service.trusted else None
+        return self._access._replace(
+            network=network_of(service),
+            secret=partial(self._context.secrets.resolve, ref) if ref else None,
+            deadline=limits.deadline,
+            cancel=limits.cancel,
+        )
 
     def _call_in_worker(
         self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
@@ -104,7 +124,12 @@ class PythonCall:
         payload = orjson.dumps(request.payload)
         _require_size(f"{code.module}.{request.operation}", request, payload)
         worker_request = WorkerRequest(
-            code, request.operation, payload, request.reply_cap, self._context.reads
+            code,
+            request.operation,
+            payload,
+            request.reply_cap,
+            self._context.reads,
+            self._context.write_roots,
         )
         with self._lock:
             self._workers = self._workers or WorkerPool(self._context.environ, self._context.max_workers)

@@ -44,9 +44,21 @@ def load_module(code: Code) -> ModuleType:
     finder = _RootFinder(code.root, code.module)
     sys.meta_path.insert(0, finder)
     try:
+        loaded = sys.modules.get(finder.top)
+        if loaded is not None:
+            _require_same(code, finder, loaded)
         return importlib.import_module(code.module)
     finally:
         sys.meta_path.remove(finder)
+
+
+def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
+    """Raise ServiceResolutionError `service.module` where another root's module of this name is loaded already."""
+    own, other = finder.find_spec(finder.top), loaded.__spec__
+    if own is not None and other is not None and not _same_code(own.origin, other.origin):
+        text = f"service `{code.service_id}`: another module `{finder.top}` is loaded in this process: {other.origin}"
+        hint = "write isolation: process, or give one of them another name"
+        raise ServiceResolutionError("service.module", text, hint=hint, left=False)
 
 
 def require_allowed(code: Code) -> None:
@@ -62,15 +74,26 @@ def require_allowed(code: Code) -> None:
         raise ServiceResolutionError("service.forbidden", text, left=False)
 
 
+def _same_code(own: str | None, other: str | None) -> bool:
+    """Whether two places hold the same bytes: which of them was loaded makes no difference then."""
+    if own is None or other is None or own == other:
+        return own == other
+    try:
+        with open(own, "rb") as one, open(other, "rb") as two:
+            return one.read() == two.read()
+    except OSError:
+        return False
+
+
 class _RootFinder:
     """Finds one allowed top-level module below a layer root, and no other module there."""
 
     def __init__(self, root: str, module: str) -> None:
         self._root = root
-        self._top = module.partition(".")[0]
+        self.top = module.partition(".")[0]
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name != self._top or not self._root:
+        if name != self.top or not self._root:
             return None
         return PathFinder.find_spec(name, [self._root])
 

@@ -1,4 +1,5 @@
-"""The files that the shipped functions may read under a project that is not trusted.
+"""The files that the shipped functions may read: those of `files.roots` (docs/reference/service.md#roots), and under a
+project that is not trusted:
 
 1. Files below its folder, after links are followed: a link is written by the project.
 2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`: they are the user's, such as history and episodes.
@@ -14,7 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.core.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.core.terminal_text import visible
 
 _NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")
@@ -26,15 +28,25 @@ class ReadRefused(ServiceResolutionError):
 
 
 class Reads(NamedTuple):
-    """The folder of the project, and the files outside it that the user named; both with links followed."""
+    """The folder of a project that is not trusted, empty for any, and the files outside it that the user named; and the
+    declared roots; all with links followed."""
 
     folder: str
     named: frozenset[str] = frozenset()
+    roots: Roots = ()
 
     def checked_path(self, path: str) -> str:
-        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read."""
+        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read, and
+        RejectedError for one outside of the roots."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
-        within = os.path.relpath(real, self.folder).split(os.sep) if _is_below(real, self.folder) else []
+        if not is_within(real, self.roots):
+            hint = "add its folder to `files.roots`, if it may be read"
+            error = RejectedError("call.rejected", outside_text(path, "files.roots"), hint=hint, left=False)
+            error.reason = "bad-data"
+            raise error
+        if not self.folder:
+            return real or path
+        within = os.path.relpath(real, self.folder).split(os.sep) if is_below(real, self.folder) else []
         is_in_project = bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
         if real in self.named or is_in_project:
             return real
@@ -74,7 +86,7 @@ def _named_files(inputs: Any, folder: str) -> Iterator[str]:
             pending += value
         elif isinstance(value, str) and value and "\0" not in value:
             real = os.path.realpath(value)
-            is_outside = os.path.isfile(value) and not _is_below(real, folder)
+            is_outside = os.path.isfile(value) and not is_below(real, folder)
             if is_outside and not _follows_project_link(value, folder):
                 yield real
 
@@ -85,11 +97,7 @@ def _follows_project_link(path: str, folder: str) -> bool:
     real = drive + os.sep
     for part in rest.split(os.sep):
         step = os.path.join(real, part)
-        if os.path.islink(step) and _is_below(step, folder):
+        if os.path.islink(step) and is_below(step, folder):
             return True
         real = os.path.realpath(step)
     return False
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip(os.sep) + os.sep)

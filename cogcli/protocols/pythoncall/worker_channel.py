@@ -13,7 +13,6 @@ from cogcli.protocols.pythoncall.stdout_capture import CAP
 from cogcli.protocols.pythoncall.worker_main import take_frame
 
 _CHUNK: Final = 1 << 18
-_READABLE: Final = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 class Channel:
@@ -92,7 +91,7 @@ class Channel:
 
     def _transfer(self, event: int) -> None:
         """Receive or send once. Raises EOFError at the end of the channel, OSError."""
-        if event & _READABLE:
+        if event & (select.POLLIN | select.POLLHUP | select.POLLERR):
             data = self._channel.recv(_CHUNK)
             if not data:
                 raise EOFError

@@ -9,8 +9,8 @@
 5. Output goes to descriptors that the run's process reads; the channel is none of them.
 
 A frame is four bytes of length, then that many bytes of JSON. Of a call, a request (`n`, service, module, root,
-operation, seconds, cap, reads) and its payload go out; `{n, entered}` comes back before the function is called, then
-either `{n, reply}` and the body, or `{n, error}`.
+operation, seconds, cap, reads, write_roots) and its payload go out; `{n, entered}` comes back before the function
+is called, then either `{n, reply}` and the body, or `{n, error}`.
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ def _call(
     import time
 
     from cogcli.core.errors import ResponseMappingError
+    from cogcli.core.host_access import ACCESS, HostAccess
     from cogcli.protocols.pythoncall import function_call
     from cogcli.protocols.pythoncall.module_access import Code
     from cogcli.protocols.pythoncall.readable_files import Reads
@@ -143,8 +144,16 @@ def _call(
         operation = operations[key] = function_call.resolve_function(code, request["operation"])
     function_call.require_arguments(operation, payload)
     _send(channel, json.dumps({"n": request["n"], "entered": True}).encode())
-    reads = Reads(request["reads"][0], frozenset(request["reads"][1])) if request["reads"] else None
-    body = function_call.call_function(operation, payload, deadline, reads)
+    reads = None
+    if request["reads"]:
+        folder, named, roots = request["reads"]
+        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)))
+    write_roots = tuple(map(tuple, request["write_roots"]))
+    token = ACCESS.set(HostAccess(roots=reads.roots if reads else (), write_roots=write_roots))
+    try:
+        body = function_call.call_function(operation, payload, deadline, reads)
+    finally:
+        ACCESS.reset(token)
     data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     problem = function_call.size_problem(operation.name, "reply", len(data), request["cap"])
     if problem:
@@ -159,8 +168,15 @@ def _error_payload(error: BaseException) -> dict[str, Any]:
 
     if isinstance(error, RuntimeErrorBase):
         left = error.left is not False
-        return {"code": error.code, "message": error.message, "hint": error.hint, "left": left}
-    return {"code": "call.server-error", "message": exception_text(error), "hint": "", "left": True}
+        told = {"message": error.message, "hint": error.hint, "reason": error.reason}
+        return {"code": error.code, "left": left, **told}
+    return {
+        "code": "call.server-error",
+        "left": True,
+        "message": exception_text(error),
+        "hint": "",
+        "reason": "",
+    }
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:

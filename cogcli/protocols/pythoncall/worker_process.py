@@ -21,6 +21,7 @@ import orjson
 
 from cogcli.core.errors import (
     CallTimeoutError,
+    RejectedError,
     RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
@@ -28,6 +29,7 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
+from cogcli.core.file_roots import Roots
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
@@ -44,6 +46,7 @@ _WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
     "response.not-json": ResponseMappingError,
     "response.size": ResponseMappingError,
     "call.timeout": CallTimeoutError,
+    "call.rejected": RejectedError,
 }
 """The errors that a worker may report besides server faults."""
 _MAX_HEAD: Final = 64 * 1024
@@ -60,6 +63,7 @@ class WorkerRequest(NamedTuple):
     payload: bytes
     cap: int
     reads: Reads | None = None
+    write_roots: Roots = ()
 
 
 class Worker:
@@ -68,6 +72,9 @@ class Worker:
     def __init__(self, code: Code, environ: Mapping[str, str]) -> None:
         self.code = code
         self._lock = threading.Lock()
+        if not hasattr(os, "fork"):
+            text = f"{self._name} cannot be started: that takes `fork`, here it is `isolation: thread` that works"
+            raise TransportError("call.transport", text, left=False)
         self._killed = False
         self._ended = False
         self._calls = 0
@@ -127,7 +134,8 @@ class Worker:
             "operation": request.operation,
             "seconds": max(0.0, deadline - time.monotonic()),
             "cap": request.cap,
-            "reads": [reads.folder, sorted(reads.named)] if reads else None,
+            "reads": [reads.folder, sorted(reads.named), reads.roots] if reads else None,
+            "write_roots": request.write_roots,
         }
         self._channel.queue(to_frame(orjson.dumps(head)) + to_frame(request.payload))
         answer = self._next_answer(deadline)
@@ -206,13 +214,16 @@ def _import_paths() -> list[str]:
 
 def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
     """The error in a worker's answer. Raises ValueError for a malformed one."""
-    texts = ("code", "message", "hint")
+    texts = ("code", "message", "hint", "reason")
     if type(answer) is not dict or not all(type(answer.get(name)) is str for name in texts):
         raise ValueError("neither reply nor error")
     message, left = answer["message"][:_MAX_TEXT], left and answer.get("left") is not False
     if answer["code"] not in _WORKER_ERRORS:
         return ServerFaultError("call.server-error", message, left=left)
-    return _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=answer["hint"][:_MAX_TEXT], left=left)
+    hint = answer["hint"][:_MAX_TEXT]
+    error = _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=hint, left=left)
+    error.reason = answer["reason"][:_MAX_TEXT]
+    return error
 
 
 def _status_text(status: int) -> str:

@@ -3,14 +3,22 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 
-from cogcli.core.problems import suggestion
+from collections.abc import Sequence
+from typing import Final
+
+from cogcli.core.problems import suggest_path, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
+from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
+from cogcli.specs.eligibility import unset_variables_text
 from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.inner_shapes import follow, shape_of
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.template import TemplateFault, parse_template, texts
+from cogcli.specs.service_variables import service_names
+from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template, texts
 
 
 def check_bindings(context: CheckContext) -> None:
@@ -22,9 +30,12 @@ def check_bindings(context: CheckContext) -> None:
             message, hint = context.absent("capability", binding.capability)
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
-            _check_request(binding, capability, report)
-            _check_response(binding, capability, report)
+            before = context.catalog.replaced.get(capability.id, ()) if binding.layer == BUILT_IN else ()
+            _check_request(binding, capability, before, report)
+            _check_files(binding, capability, report)
+            _check_response(binding, capability, before, report)
         _check_service(context, binding, report)
+        _check_service_names(context, binding, report)
         if not context.catalog.partial:
             _check_variables(context, binding, report)
         if binding.fallback is not None:
@@ -49,15 +60,35 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
         report.error("service.auth", ("metadata", "headers", names["authorization"]), message, key=True)
 
 
+def _check_service_names(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
+    """Report `service.NAME` where the service has no variable of that name."""
+    service = context.catalog.services.get(binding.service)
+    if service is None:
+        return
+    for path, name in service_names(binding):
+        if name not in service.variables:
+            message = f"`{'.'.join(map(str, path))}`: `{name}` is no variable of service `{service.id}`"
+            hint = suggest_path(name, service.variables, before="service.")
+            hint = hint or "declare it in `variables` there, or write {$literal: ...} for this very text"
+            report.error("request.input", path, message, hint=hint)
+
+
 def _check_variables(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
     for key, text in (binding.metadata.get("headers") or {}).items():
         for name in dict.fromkeys(PLACEHOLDER.findall(text)):
             if not context.options.environ.get(name):
-                message, hint = f"environment variable `{name}` is not set", f"export {name}=..."
+                message = unset_variables_text([name], context.options.environ)
+                hint = f"export {name}=..."
                 report.need("env.missing", ("metadata", "headers", key), message, hint=hint)
 
 
-def _check_request(binding: Binding, capability: Capability, report: ProblemReport) -> None:
+_DROPPED: Final = "a later layer declares it with fewer fields, so this one is left out"
+
+
+def _check_request(
+    binding: Binding, capability: Capability, before: Sequence[Capability], report: ProblemReport
+) -> None:
+    """`before`: what a later layer replaced of the capability that a shipped binding was written for."""
     for path, text in texts(binding.request, ("request",)):
         try:
             parts = parse_template(text)
@@ -65,23 +96,47 @@ def _check_request(binding: Binding, capability: Capability, report: ProblemRepo
             continue
         place = ".".join(map(str, path))
         for slot in parts:
-            if isinstance(slot, str):
+            if isinstance(slot, str) or slot.of_service:
                 continue
             name = slot.path[0]
             field = capability.inputs.get(name)
             if field is None:
                 message = f"`{place}`: `{name}` is no input of `{capability.id}`"
-                report.error("request.input", path, message, hint=suggestion(name, capability.inputs))
-            elif not slot.whole and slot.otherwise is None and not field.required and field.default is None:
+                if any(name in one.inputs for one in before):
+                    report.warn("request.input", path, f"{message}; {_DROPPED}")
+                    continue
+                after = "".join(f".{part}" for part in slot.path[1:])
+                hint = suggest_path(name, capability.inputs, before="input.", after=after)
+                report.error("request.input", path, message, hint=hint)
+                continue
+            inside = follow([shape_of(field)], slot.path[1:], lists=True)
+            report_absent(report, path, ("input", *slot.path), 2, inside)
+            if not slot.whole and slot.otherwise is None and not field.required and field.default is None:
                 message = f"`{place}`: optional input `{name}` inside text fails when not given"
                 hint = f"write ${{input.{'.'.join(slot.path)}:-}}"
                 report.warn("request.optional", path, message, hint=hint)
 
 
-def _check_response(binding: Binding, capability: Capability, report: ProblemReport) -> None:
+def _check_files(binding: Binding, capability: Capability, report: ProblemReport) -> None:
+    """Report the first file that is sent though no gate of the capability looks at what is read."""
+    for path, value in files_in(binding.request, ("request",)):
+        if not (capability.safety and capability.safety.mandatory_pre_gates):
+            message = f"`{'.'.join(map(str, path))}` sends a file, and no gate of `{capability.id}` looks at its path"
+            gate = f"{{capability: doc.path.check, on_fail: block, input: {{path: {value[FILE]}}}}}"
+            hint = f"add mandatory_pre_gates: [{gate}] to its safety"
+            report.error("request.template", path, message, hint=hint)
+            return
+
+
+def _check_response(
+    binding: Binding, capability: Capability, before: Sequence[Capability], report: ProblemReport
+) -> None:
     for name in binding.response:
         if name not in capability.outputs:
             message = f"`response.{name}`: `{name}` is no output of `{capability.id}`"
+            if any(name in one.outputs for one in before):
+                report.warn("response.field", ("response", name), f"{message}; {_DROPPED}", key=True)
+                continue
             hint = suggestion(name, capability.outputs)
             report.error("response.field", ("response", name), message, hint=hint, key=True)
     for name, field in capability.outputs.items():

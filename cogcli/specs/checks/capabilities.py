@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.problems import KeyPath, suggestion
 from cogcli.specs.capability import HINT_TYPES, Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.gates import check_gates, check_probe
 from cogcli.specs.checks.references import target_fault
+from cogcli.specs.examples import content_of, is_inside, with_paths
 from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.fields import Fields, fit_values
 from cogcli.specs.problem_report import ProblemReport
@@ -105,12 +107,26 @@ def _check_examples(capability: Capability, report: ProblemReport) -> None:
         if key not in example:
             continue
         part = report.inner(f"example {index + 1}", "metadata", "examples", index)
-        _check_values(key, example[key], capability.inputs, part, whole=True)
+        _check_files(example.get("files"), part)
+        _check_values(key, with_paths(example[key], str), capability.inputs, part, whole=True)
         if example.get("outputs") is not None:
-            _check_values("outputs", example["outputs"], capability.outputs, part, whole=False)
+            outputs = with_paths(example["outputs"], str)
+            _check_values("outputs", outputs, capability.outputs, part, whole=False)
         if example.get("match") not in (None, "exact", "shape"):
             message = f"match `{example['match']}`, expected `exact` or `shape`"
             part.warn("example.contract", ("match",), message)
+
+
+def _check_files(files: Any, report: ProblemReport) -> None:
+    """Report files of an example that cannot be written."""
+    if files is not None and not isinstance(files, dict):
+        report.warn("example.contract", ("files",), "expected an object: file names to their contents")
+    for name, content in object_of(files).items():
+        if not is_inside(name):
+            message = f"the file `{name}` is outside of the folder of the example"
+            report.warn("example.contract", ("files", name), message, key=True)
+        if content_of(content) is None:
+            report.warn("example.contract", ("files", name), "expected a text, or `{base64: TEXT}`")
 
 
 def _check_values(key: str, values: Any, fields: Fields, report: ProblemReport, *, whole: bool) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.eligibility import place_of_variable
 from cogcli.specs.host_overrides import Override
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import CANDIDATE, find_binding_on
 from cogcli.specs.skill import NESTED, targets_of
@@ -105,4 +108,25 @@ def _check_usable(
     found = context.selection(capability.id) if capability else None
     # What is wrong with the file that names a binding is reported there, once.
     if isinstance(found, BindingResolutionError) and not found.file:
-        report.need(found.code, path, found.message, hint=found.hint)
+        if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
+            return
+        named = _place_of_variable(context, found) if found.code == "env.missing" else ""
+        report.need(found.code, path, found.message, hint="\n".join(filter(None, (found.hint, named))))
+
+
+def _is_shipped_for_the_host(context: CheckContext, error: BindingResolutionError, file: str) -> bool:
+    """Whether a shipped file waits for a variable of a shipped service: whoever runs it sets that, and is told then."""
+    service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
+    if context.catalog.partial or service is None or service.layer != BUILT_IN:
+        return False
+    return isinstance(places, FilePlaces) and places.path(file).startswith(f"{service.root}/")
+
+
+def _place_of_variable(context: CheckContext, error: BindingResolutionError) -> str:
+    """The place in the service's file where the variable is named that has no value; empty where it is in no one."""
+    service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
+    path = service and place_of_variable(service, context.options.environ)
+    if service is None or path is None or not isinstance(places, FilePlaces):
+        return ""
+    line, column = places.position(service.file, (*service.at, *path), key=False)
+    return f"named in {service.file}:{line}:{column}"

@@ -91,8 +91,8 @@ class CheckContext:
 
     @cached_property
     def needed(self) -> Needed | None:
-        """What the skill of a partial catalog depends on: of bindings and services only the chosen ones; None for a
-        whole catalog."""
+        """What the skill of a partial catalog depends on: of bindings and services only the chosen ones that are
+        called; None for a whole catalog."""
         if not self.catalog.partial:
             return None
         catalog = self.catalog
@@ -101,7 +101,7 @@ class CheckContext:
             c.file for c in catalog.capabilities.values()
         }
         files |= {*catalog.defaults.files.values(), *catalog.host.files}
-        found = [self.selection(id) for id in catalog.capabilities]
+        found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
         failed = any(isinstance(selection, BindingResolutionError) for selection in found)
         for key, file in catalog.broken.items():
             # A binding that does not load may be why nothing could be chosen.

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import suggest_path
 from cogcli.core.refs import Reference
 from cogcli.specs.checks.graph import StepGraph
 from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.inner_shapes import MOST, InnerShape
 from cogcli.specs.skill import Skill
 
 StatePath = tuple[str, ...]
@@ -35,12 +36,15 @@ class Dataflow:
         self.within: defaultdict[StatePath, int] = defaultdict(int)
         self.surely: defaultdict[StatePath, int] = defaultdict(int)
         self.types: defaultdict[StatePath, set[str]] = defaultdict(set)
+        self.shapes: dict[StatePath, list[InnerShape]] = {}
+        """What is known of the values written; empty for a place of many writers."""
         self.read: defaultdict[StatePath, int] = defaultdict(int)
         for position, fact in enumerate(self.facts):
             for write in fact.writes:
                 bit, place = 1 << position, write.place
                 self.written[place] |= bit
                 self.types[place].add(write.field.type)
+                self._note_shape(place, write.shape)
                 for end in range(1, len(place)):
                     self.within[place[:end]] |= bit
                 for end in () if write.maybe else range(1, len(place) + 1):
@@ -48,6 +52,13 @@ class Dataflow:
             for read in fact.reads:
                 for source in places_read(read.reference):
                     self.read[source] |= 1 << position
+
+    def _note_shape(self, place: StatePath, shape: InnerShape) -> None:
+        known = self.shapes.setdefault(place, [shape])
+        if known and not any(each is shape or each.is_like(shape) for each in known):
+            known.append(shape)
+        if len(known) > MOST:
+            known.clear()
 
     def writers(self, reference: Reference) -> int:
         """The steps whose writes may supply a reference, as bits."""
@@ -146,8 +157,12 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
     elif writers:
         message = "is written by this step itself only"
     else:
-        known = [".".join(place) for place in flow.written if place[0] == read.reference.namespace]
-        message, hint = "is written by no step", suggestion(text, known)
+        namespace, segments = read.reference.namespace, read.reference.segments
+        written = [".".join(place[1:]).split(".") for place in flow.written if place[0] == namespace]
+        # What is read below a value is proposed below the one that is written.
+        known = [".".join((*path, *segments[len(path) :])) for path in written]
+        message = "is written by no step"
+        hint = suggest_path(".".join(segments), known, before=f"{namespace}.")
     report = flow.facts[position].report
     report.error("ref.unwritten", read.path, f"`{text}` {message}", hint=hint, within=read.within)
 

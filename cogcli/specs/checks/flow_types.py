@@ -7,6 +7,7 @@ from typing import Final
 
 from cogcli.core.refs import Reference
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
+from cogcli.specs.checks.flow_shapes import check_member
 from cogcli.specs.checks.references import has_members
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import misfit
@@ -32,6 +33,8 @@ def check_read_types(flow: Dataflow) -> None:
     for fact in flow.facts:
         for read in fact.reads:
             _check_type(flow, fact, read)
+        for read in fact.item_reads:
+            check_member(flow, fact, read)
 
 
 def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
@@ -42,6 +45,11 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         message = f"`{reference.text}`: no path leads into `{reference.namespace}.{reference.segments[0]}`"
         fact.report.error("ref.walk", read.path, message, within=read.within)
         return
+    if check_member(flow, fact, read):
+        return
+    if read.filled and not read.lenient and _may_be_null(reference, flow.skill):
+        message, hint = f"`{reference.text}` may be null in this text", f"write ${{{reference.text}:-}}"
+        fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
     if wanted is None:
         return
     if severity := misfit(sources, wanted.type):
@@ -69,7 +77,7 @@ def _types_read(flow: Dataflow, read: Read) -> set[str] | None:
     if whole or len(segments) == 1:
         return whole or {"any"}
     head = flow.types.get((namespace, segments[0]), {"any"})
-    inner = any(has_members(type, segments[1], lists=bool(read.text)) for type in head)
+    inner = any(has_members(type, segments[1], lists=read.in_expression) for type in head)
     return {"any"} if inner else None
 
 

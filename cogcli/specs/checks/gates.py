@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import meant_hint, suggest_path, suggestion
 from cogcli.specs.capability import GATES, Capability, Gate
+from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
+from cogcli.specs.checks.references import inner_path
 from cogcli.specs.fields import Fields
+from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 
 
@@ -58,6 +61,7 @@ def _check_inputs(
                 report.error("gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
         return
     sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
+    known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     for name, text in gate.input.items():
         path = ("input", name)
         side, _, rest = text.partition(".")
@@ -65,12 +69,23 @@ def _check_inputs(
         if name not in called.inputs:
             hint = suggestion(name, called.inputs)
             report.error("gate.input", path, f"`{name}` is no input of it", hint=hint, key=True)
+        if text in sides and called.inputs.get(name) and called.inputs[name].type in ("object", "any"):
+            continue  # all fields of that side
         if side not in sides or not rest:
             wanted = " or ".join(f"`{known}.NAME`" for known in sides)
-            report.error("gate.input", path, f"found `{text}`, expected {wanted}")
+            inner = inner_path(text)
+            near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
+            bare = [known for known in known_paths if known.endswith(f".{inner}")]
+            hint = meant_hint(bare) or near
+            report.error("gate.input", path, f"found `{text}`, expected {wanted}", hint=hint)
         elif field not in sides[side]:
             message = f"`{field}` is no {side} of `{capability.id}`"
-            report.error("gate.input", path, message, hint=suggestion(field, sides[side]))
+            after = text.removeprefix(f"{side}.{field}")
+            hint = suggest_path(field, sides[side], before=f"{side}.", after=after)
+            report.error("gate.input", path, message, hint=hint)
+        else:
+            inside = follow([shape_of(sides[side][field])], rest.split(".")[1:], lists=True)
+            report_absent(report, path, text.split("."), 2, inside)
     for name in needed:
         if name not in gate.input:
             report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")

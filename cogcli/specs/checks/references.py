@@ -9,18 +9,16 @@ from functools import lru_cache
 from typing import Final
 
 from cogcli.core import refs
-from cogcli.core.problems import Severity, suggestion
+from cogcli.core.problems import Severity, did_you_mean, suggest_path
 from cogcli.core.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.plausible_syntax import Plausible, find_plausible, right_form
 from cogcli.specs.problem_report import TextFault
+from cogcli.specs.skill import Skill
+from cogcli.specs.step_values import reference_of
 
 _DOTTED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
 _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
-
-
-def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
-    """The reference in a text, None for a literal; loop names are known only in their own step."""
-    return refs.parse(text) or (refs.parse_loop(text, loops) if loops else None)
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
@@ -30,16 +28,65 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
         return None
     head = match[1]
     if head in READABLE or head in loops:
-        hint = f"write {head}.NAME, or {{$literal: ...}} for text"
+        found = find_plausible(text, loops)
+        hint = f"write {found.path if found else f'{head}.NAME'}, or {{$literal: ...}} for text"
         return TextFault("ref.format", f"`{text}` is no reference", hint)
     if not _WORD.fullmatch(text):
         return None
     for name in READABLE:
-        limit = 2 if len(name) > 5 else 1
-        if abs(len(head) - len(name)) <= limit and _distance(head, name) <= limit:
+        if _is_near(head, name):
             hint = f"did you mean `{name}{text[len(head) :]}`? real text: {{$literal: {text}}}"
             return TextFault("ref.namespace", f"`{text}`: unknown namespace `{head}`", hint)
     return None
+
+
+def plausible_fault(text: str, found: Plausible, skill: Skill, loops: frozenset[str]) -> TextFault:
+    """`ref.text`: a text that is passed as written, though a part of it looks as if it read a value."""
+
+    def meant(path: str) -> str:
+        return meant_reference(path, skill, loops)
+
+    right, instead = right_form(text, found, loops, meant), "or {$literal: ...} for this very text"
+    shown = found.found if len(found.found) <= 60 else f"{found.found[:60]}…"
+    if found.fills:
+        return TextFault("ref.text", f"`{shown}` is not filled in", f"write {right}, {instead}")
+    if found.found == found.path:
+        return TextFault("ref.text", f"`{shown}` has blanks around it", f"write {right}, {instead}")
+    hint = f"write {right}, {instead}; expressions stand in condition, items and on"
+    return TextFault("ref.text", f"`{shown}` is not computed", hint)
+
+
+def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
+    """The reference that a path or a bare name was probably meant as; `inputs.NAME` where nobody knows."""
+    if reference_of(path, loops):
+        return path
+    head, *rest = path.split(".")
+    for name in READABLE:
+        if _is_near(head, name) and rest:
+            return ".".join((name, *rest))
+    known = readable_names(skill)
+    for step in skill.steps:
+        # As other tools write it: `steps.fetch.outputs.total`.
+        if step.id in path.split(".") and (target := (step.output or {}).get(rest[-1] if rest else head)):
+            return target
+    for name in (path, head, *did_you_mean(head, known)):
+        if name in known:
+            return ".".join((known[name], *(rest if name != path else ())))
+    return "inputs.NAME"
+
+
+def readable_names(skill: Skill) -> dict[str, str]:
+    """What steps of a skill can read, by the name below the namespace: what steps write; inputs, the nearer ones."""
+    targets = (target for each in skill.steps for target in (each.output or {}).values())
+    readable = [text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")]
+    return {
+        text.partition(".")[2]: text for text in (*readable, *(f"inputs.{name}" for name in skill.inputs))
+    }
+
+
+def _is_near(head: str, name: str) -> bool:
+    limit = 2 if len(name) > 5 else 1
+    return abs(len(head) - len(name)) <= limit and _distance(head, name) <= limit
 
 
 @lru_cache(maxsize=1024)
@@ -59,6 +106,9 @@ _TEXT_ATTRIBUTES: Final = frozenset(
 )
 
 
+_LENGTHS: Final = ("length", "size", "count", "len")
+
+
 def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = False) -> TextFault | None:
     """The fault of a reference independent of the steps: unknown input or slot, path into a scalar.
 
@@ -67,25 +117,32 @@ def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = 
     text, namespace = reference.text, reference.namespace
     head, *below = reference.segments or ("",)
     where, attributes = f"{namespace}.{head}", _ATTRIBUTES.get(namespace)
+    after = "".join(f".{segment}" for segment in below)
     if namespace == "inputs":
         field = inputs.get(head)
         if field is None:
             effect = "so it leads nowhere" if expression else "so null"
             message = f"`{text}`: `{head}` is no input of this skill, {effect}"
-            return TextFault("ref.input", message, suggestion(head, inputs), "W")
+            return TextFault(
+                "ref.input", message, suggest_path(head, inputs, before="inputs.", after=after), "W"
+            )
         scalar = "" if not below or has_members(field.type, below[0], lists=expression) else field.type
     elif attributes is None:
         return None
     elif head not in attributes:
-        hint = suggestion(head, attributes) or f"there are {', '.join(attributes)}"
+        near = suggest_path(head, attributes, before=f"{namespace}.", after=after)
+        hint = near or f"there are {', '.join(attributes)}"
         severity: Severity = "E" if namespace == "working" else "W"
         return TextFault("ref.slot", f"`{text}`: {namespace} has no `{head}`", hint, severity)
     else:
         listed = namespace == "working" and head != "artifacts" and below and not below[0].isdecimal()
         scalar = "text" if below and where in _TEXT_ATTRIBUTES else "a list" if listed else ""
-    return (
-        TextFault("ref.walk", f"`{text}`: `{where}` is {scalar}, no path leads into it") if scalar else None
-    )
+    if not scalar:
+        return None
+    hint = "go over it with foreach" if scalar in ("array", "a list") else ""
+    if expression and below[0] in _LENGTHS:
+        hint = f"write len({where})"
+    return TextFault("ref.walk", f"`{text}`: `{where}` is {scalar}, no path leads into it", hint)
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
@@ -99,11 +156,24 @@ _OPEN_SLOTS: Final = ("artifacts", "result")
 _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
+_INNER_PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+_SIGNS: Final = re.compile(r"[\s${}|()\[\]]")
+
+
+def inner_path(text: str) -> str:
+    """The first path or name in a text, as in `${vars.x}` and `summary | upper`; empty without one."""
+    found = _INNER_PATH.search(text)
+    return found[0] if found else ""
+
+
 @lru_cache(maxsize=4096)
 def target_fault(text: str) -> TextFault | None:
     """Why a target cannot be written, None if it can."""
     namespace, _, rest = text.partition(".")
     segments = rest.split(".")
+    inner = inner_path(text)
+    if _SIGNS.search(text) and refs.parse_target(inner):
+        return TextFault("target.format", f"`{text}` is no target", f"write {inner}")
     if not rest or any(char.isspace() for char in text):
         return TextFault(
             "target.format", f"`{text}` is no target", "write vars.NAME, outputs.NAME or working.SLOT"
@@ -113,7 +183,7 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
     if namespace not in WRITABLE:
         message = f"`{text}`: unknown namespace `{namespace}`"
-        return TextFault("target.namespace", message, suggestion(namespace, WRITABLE))
+        return TextFault("target.namespace", message, suggest_path(namespace, WRITABLE, after=f".{rest}"))
     if len(segments) > refs.MAX_SEGMENTS:
         return TextFault("target.path", f"`{text}`: more than {refs.MAX_SEGMENTS} segments")
     if refs.parse_target(text) is None:
@@ -124,7 +194,9 @@ def target_fault(text: str) -> TextFault | None:
         return None
     if slot not in slots:
         message = f"`{text}`: {namespace} has no slot `{slot}`"
-        return TextFault("target.slot", message, suggestion(slot, slots) or f"slots: {', '.join(slots)}")
+        after = text.removeprefix(f"{namespace}.{slot}")
+        near = suggest_path(slot, slots, before=f"{namespace}.", after=after)
+        return TextFault("target.slot", message, near or f"slots: {', '.join(slots)}")
     if len(segments) > 1 and slot not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"
         return TextFault("target.path", f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it")

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.core.problems import KeyPath
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.eligibility import secrets_of, variables_of
+from cogcli.specs.eligibility import path_of_variable, secrets_of, unset_variables_text, variables_of
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.service import Service, network_of
+from cogcli.specs.service import Service, names_in_address, network_of
+from cogcli.specs.service_variables import address_fault, lacking_variables
 
 SHORTEST_SECRET: Final = 8
 
@@ -22,9 +23,10 @@ def check_services(context: CheckContext) -> None:
         if protocol is not None:
             protocol.checks().service(context, service)
         for key in ("base_url", "url"):
-            if key in service.settings:
+            if key in service.settings and not names_in_address(service.settings[key]):
                 _check_address(service, key, report)
-        if not context.catalog.partial:
+        # What comes with the package is used by those who set its variables: no one has to.
+        if not context.catalog.partial and service.layer != BUILT_IN:
             _check_variables(context, service, report)
 
 
@@ -53,15 +55,17 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
 
 
 def _check_variables(context: CheckContext, service: Service, report: ProblemReport) -> None:
-    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
-    places: dict[KeyPath, str] = {("metadata", "headers", key): text for key, text in headers.items()}
-    places |= {("env", key): text for key, text in env.items()}
     secrets = set(secrets_of(service))
-    for name in variables_of(None, service):
+    lacking: list[str] = []
+    if service.variables:
+        lacking = lacking_variables(service, context.options.environ)
+        if fault := address_fault(service):
+            report.need("service.url", (), fault, hint="look at their values")
+    for name in (*variables_of(None, service), *lacking):
         value = context.options.environ.get(name)
-        path = next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
+        path = path_of_variable(service, name)
         if not value:
-            message = f"environment variable `{name}` is not set"
+            message = unset_variables_text([name], context.options.environ)
             report.need("env.missing", path, message, hint=f"export {name}=...")
         elif service.trusted and len(value) < SHORTEST_SECRET and name in secrets:
             message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"

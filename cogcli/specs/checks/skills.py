@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.core.problems import suggest_path
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
@@ -61,7 +62,7 @@ def _check_targets(step: StepFacts) -> None:
         spec = called.spec
         if spec is None:
             kind = "skill" if called.name.startswith(NESTED) else "capability"
-            message, hint = step.context.absent(kind, called.name.removeprefix(NESTED))
+            message, hint = _absent(step, kind, called.name)
             step.report.error("step.uses", called.path, message, hint=hint)
         elif isinstance(spec, Capability) and (
             spec.deprecated or spec.metadata.get("status") == "deprecated"
@@ -69,6 +70,17 @@ def _check_targets(step: StepFacts) -> None:
             message = f"capability `{spec.id}` is deprecated"
             hint = f"use {spec.replacement}" if spec.replacement else ""
             step.report.warn("capability.deprecated", called.path, message, hint=hint)
+
+
+def _absent(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
+    """Message and hint about a target that is not there; the hint names targets as `uses` has them."""
+    message, hint = step.context.absent(kind, name.removeprefix(NESTED))
+    known = step.context.catalog.known
+    if hint and kind == "skill" and known:
+        hint = suggest_path(name.removeprefix(NESTED), known("skill"), before=NESTED)
+    elif not hint and kind == "capability" and known and name in known("skill"):
+        hint = f"did you mean `{NESTED}{name}`?"
+    return message, hint
 
 
 def check_nesting(context: CheckContext) -> None:

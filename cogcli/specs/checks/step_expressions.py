@@ -8,23 +8,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.expressions import Expression, ExpressionFault, read_expression
 from cogcli.core.problems import KeyPath, did_you_mean, meant_hint
 from cogcli.core.refs import READABLE, Reference
-from cogcli.specs.checks.references import explain_near_miss
+from cogcli.specs.checks.references import explain_near_miss, readable_names
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
+from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.skill import StepConfig
+from cogcli.specs.step_values import parts_of, reference_of
 
 _CONDITION = ("config", "condition")
 _NO_NAMES: frozenset[str] = frozenset()
+_OR_NONE: Final = re.compile(r"[\w\]]\s+or\s+\[\s*\]\s*$")
 _LIST = FieldSpec("array", required=True)
-_LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in` and `is null`; nothing is called"
+_LANGUAGE = (
+    "compare, combine with `and`, `or`, `not`, use `in`, `is null` and functions: cogcli explain expr.syntax"
+)
 
 
 class ExpressionSite(NamedTuple):
@@ -46,6 +52,7 @@ class ExpressionSite(NamedTuple):
 
 def check_expressions(step: StepFacts) -> None:
     """Report the faults of the step's expressions, note their references as reads, and its condition's value."""
+    _check_listed_items(step)
     for site in _sites(step.step.config):
         try:
             expression = read_expression(site.text, step.loops if site.loops else _NO_NAMES)
@@ -53,9 +60,26 @@ def check_expressions(step: StepFacts) -> None:
             _report_fault(step, site, fault)
             continue
         _note_references(step, site, expression)
+        if site.wanted is _LIST:
+            step.items = _items_read(expression)
         if site.path == _CONDITION:
             step.guards = expression.mentions
             step.holds = constant(expression)
+
+
+def _check_listed_items(step: StepFacts) -> None:
+    """`ref.text`: a written list of items is data, in which nothing is read."""
+    items = step.step.config.foreach.items if step.step.config.foreach else None
+    for part in parts_of(items, ("config", "foreach", "items")) if isinstance(items, list) else ():
+        found = find_plausible(part.text, _NO_NAMES)
+        if part.kind != "plain" or reference_of(part.text, _NO_NAMES) or found:
+            shown = part.text[:60] if part.kind == "plain" else part.path[-1]
+            hint = (
+                'write the list as an expression: items: "[inputs.a, inputs.b]"; there text stands in quotes'
+            )
+            step.report.error(
+                "ref.text", part.path, f"`{shown}`: a written list of items is not read", hint=hint
+            )
 
 
 def _sites(config: StepConfig) -> Iterator[ExpressionSite]:
@@ -87,10 +111,16 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
         note_reference(step, read)
 
 
+def _items_read(expression: Expression) -> Reference | None:
+    """The reference that items come from: alone, or with `or []` behind it."""
+    alone = expression.references[0] if len(expression.references) == 1 else None
+    return expression.path or (alone if _OR_NONE.search(expression.text) else None)
+
+
 def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault) -> None:
     """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
-    code, message, hint = "expr.syntax", str(fault), _LANGUAGE
+    code, message, hint = "expr.syntax", str(fault), fault.hint or _LANGUAGE
     if named.isidentifier() and named not in READABLE:
         code, message = "expr.name", f"`{fault.name}` is no value"
         hint = _suggest_meaning(step, fault.name, named)
@@ -106,16 +136,11 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
-    targets = (target for each in step.skill.steps for target in (each.output or {}).values())
-    readable = [text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")]
-    # Of two values of one name an input is the nearer one.
-    known = {
-        text.partition(".")[2]: text
-        for text in (*readable, *(f"inputs.{name}" for name in step.skill.inputs))
-    }
-    found = [name] if name in known else [head] if head in known else did_you_mean(name, known)
+    known, below = readable_names(step.skill), name[len(head) :]
+    names = [head] if head in known else did_you_mean(head, known)
+    found = [known[name]] if name in known else [known[word] + below for word in names]
     text = f"text stands in quotes: '{name}'" if name.isidentifier() else ""
-    return f"{meant_hint([known[word] for word in found])} {text}".strip()
+    return f"{meant_hint(found)} {text}".strip()
 
 
 class _Unknown(Exception):

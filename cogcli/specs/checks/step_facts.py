@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import KeyPath
 from cogcli.core.refs import Reference, Target
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.inner_shapes import InnerShape, shape_of
 from cogcli.specs.skill import NESTED, Skill, Step, targets_of
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ class Called(NamedTuple):
 class Interface(NamedTuple):
     """A step's contract. A field of `outputs` is `required` where it is always produced.
 
-    `complete` is false where a target is unknown: then fields missing here may exist.
+    `complete` is false where a target is unknown: then fields missing here may exist. `results`: the outputs of each
+    target of a scatter that collects, by its name.
     """
 
     called: tuple[Called, ...]
@@ -42,13 +45,20 @@ class Interface(NamedTuple):
     inputs: Fields
     outputs: Fields
     degrades: bool
+    results: dict[str, Fields] = NOTHING
+
+    def shape(self, name: str) -> InnerShape:
+        """What is known of one output."""
+        if name in self.results:
+            return InnerShape("object", fields=self.results[name])
+        return shape_of(self.outputs[name])
 
 
 class Read(NamedTuple):
     """A reference with its place below the step. `wanted` is the field whose whole value it is, if any.
 
-    In an expression `text` is the whole expression and `offset` the place in it. `lenient`: a missing value is null;
-    `own`: the step's own writes can be read.
+    In an expression, or in a `$text`, `text` is the whole of it and `offset` the place in it. `lenient`: a missing
+    value is null; `own`: the step's own writes can be read; `filled`: its value becomes part of a text.
     """
 
     reference: Reference
@@ -59,6 +69,12 @@ class Read(NamedTuple):
     offset: int = 0
     lenient: bool = False
     own: bool = False
+    filled: bool = False
+
+    @property
+    def in_expression(self) -> bool:
+        """Whether it stands in an expression, which walks lists, and to which a missing value is no null."""
+        return bool(self.text) and not self.filled
 
     @property
     def within(self) -> tuple[str, int] | None:
@@ -77,6 +93,8 @@ class PlannedWrite(NamedTuple):
     maybe: bool
     wraps: bool = False
     """Whether the value is converted for a list slot."""
+    shape: InnerShape = InnerShape()
+    """What is known of the value."""
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -95,6 +113,8 @@ class StepFacts:
         "guards",
         "holds",
         "interface",
+        "item_reads",
+        "items",
         "loops",
         "reads",
         "report",
@@ -109,9 +129,12 @@ class StepFacts:
         self.step = skill.steps[index]
         self.report = context.step_report(skill, index)
         self.interface = interface_of(context.catalog, self.step)
-        foreach = self.step.config.foreach
-        self.loops = frozenset(filter(None, (foreach.as_name, foreach.index_name) if foreach else ()))
+        self.loops = self.step.loop_names
         self.reads: list[Read] = []
+        self.item_reads: list[Read] = []
+        """Those below the item of its loop."""
+        self.items: Reference | None = None
+        """What its loop goes over, where that is one reference."""
         self.writes: list[PlannedWrite] = []
         self.guards: tuple[Mention, ...] = ()
         """The references in its condition."""
@@ -143,7 +166,16 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
         inputs=known[0].inputs if len(called) == 1 and known else _joined_inputs(known),
         outputs=_outputs(step, known),
         degrades=degrades,
+        results=_results(step, called),
     )
+
+
+def _results(step: Step, called: Sequence[Called]) -> dict[str, Fields]:
+    scatter = step.config.scatter
+    if scatter is None or scatter.merge != "collect":
+        return {}
+    named = zip(scatter.targets, called, strict=True)
+    return {name: entry.spec.outputs for name, entry in named if entry.spec is not None}
 
 
 def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:

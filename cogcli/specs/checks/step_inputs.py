@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import KeyPath, Severity, suggestion
-from cogcli.specs.checks.references import explain_near_miss, reference_fault, reference_of
+from cogcli.specs.checks.references import (
+    explain_near_miss,
+    meant_reference,
+    plausible_fault,
+    reference_fault,
+)
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import FieldSpec, fit_values
-from cogcli.specs.template import LITERAL, find_mixed_literals, is_literal, texts
+from cogcli.specs.plausible_syntax import Plausible, find_plausible, placeholders
+from cogcli.specs.step_values import TextSlot, ValuePart, is_text, parse_text, parts_of, reference_of
+from cogcli.specs.template import LITERAL, TemplateFault, is_literal
 
 
 def check_input(step: StepFacts) -> None:
@@ -43,22 +50,75 @@ def check_otherwise(step: StepFacts) -> None:
 
 def _check_value(step: StepFacts, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
     """Note the references in one value, and report a literal that cannot fit."""
-    literal = True
-    for place, text in texts(value, path):
-        if reference := reference_of(text, step.loops):
-            literal = False
-            note_reference(step, Read(reference, place, name, wanted if place == path else None))
-        elif fault := explain_near_miss(text, step.loops):
-            literal = False
-            step.report.fault(fault, place)
-    mixed = list(find_mixed_literals(value, path))
-    for place in mixed:
-        message = "`$literal` stands beside other keys"
-        step.report.error("ref.literal", place, message, hint="let it stand alone", key=True)
-    if wanted is not None and not mixed and (literal or not isinstance(value, str)):
+    literal, misused = True, False
+    for part in parts_of(value, path):
+        told = _check_part(step, part, name, path, wanted)
+        literal = literal and not told
+        misused = misused or part.kind in ("odd", "mixed") or (told and part.kind == "braces")
+    if wanted is not None and not misused and (literal or not isinstance(value, str)):
         reason = _literal_misfit(value, wanted, whole=literal)
         if reason:
             step.report.error("flow.type", path, f"`{name}`: {reason}")
+
+
+def _check_part(step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None) -> bool:
+    """Note the reference that a text is, or those in it, or report its fault; False for what is passed as written."""
+    if part.kind == "literal":
+        return False
+    if part.kind == "braces":
+        if reference_of(part.text, step.loops) is None:
+            return False
+        hint = f"write {part.text}, or {{$literal: ...}} for this very object"
+        step.report.error("ref.text", part.path, f"`{{{part.text}}}` reads no value", hint=hint)
+        return True
+    if part.kind == "mixed":
+        key = part.path[-1]
+        code = "ref.literal" if key == LITERAL else "ref.text"
+        message = f"`{key}` stands beside other keys"
+        step.report.error(code, part.path, message, hint="let it stand alone", key=True)
+    elif part.kind == "odd":
+        step.report.error("ref.text", part.path, "`$text` holds no text", hint=f"write {{$text: {_DEAR}}}")
+    elif part.kind == "text":
+        _check_text(step, part, name)
+    elif reference := reference_of(part.text, step.loops):
+        note_reference(step, Read(reference, part.path, name, wanted if part.path == path else None))
+    elif fault := explain_near_miss(part.text, step.loops):
+        step.report.fault(fault, part.path)
+    elif found := find_plausible(part.text, step.loops):
+        fault = plausible_fault(part.text, found, step.skill, step.loops)
+        step.report.fault(fault, part.path, within=(part.text, found.offset))
+    else:
+        return False
+    return True
+
+
+_DEAR: Final = '"Dear ${inputs.name}"'
+
+
+def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
+    """Note the references of a `$text`, or report why it is none."""
+    text, path = part.text, part.path
+    try:
+        slots = [piece for piece in parse_text(text, step.loops) if isinstance(piece, TextSlot)]
+    except TemplateFault as fault:
+        found = next((each for each in placeholders(text, step.loops) if each.offset == fault.offset), None)
+        meant = meant_reference(found.path, step.skill, step.loops) if found else "inputs.NAME"
+        hint = f"write ${{{meant}}}, ${{{meant}:-text}}, or $${{ for a plain ${{"
+        step.report.error("ref.text", path, str(fault), hint=hint, within=(text, fault.offset))
+        return
+    for slot in slots:
+        lenient = slot.otherwise is not None
+        note_reference(
+            step,
+            Read(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient, filled=True),
+        )
+    places = [slot.offset for slot in slots]
+    odd = [each for each in placeholders(text, step.loops, named=True) if each.offset not in places]
+    if odd or reference_of(text, step.loops):
+        found = odd[0] if odd else Plausible(0, text, text)
+        message = f"`{found.found}` is not filled in"
+        hint = f"write ${{{meant_reference(found.path, step.skill, step.loops)}}}"
+        step.report.error("ref.text", path, message, hint=hint, within=(text, found.offset))
 
 
 def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
@@ -68,8 +128,10 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
         if foreach and reference.namespace == foreach.index_name and reference.segments:
             message = f"`{reference.text}`: `{foreach.index_name}` is integer"
             step.report.error("ref.walk", read.path, message, within=read.within)
+        elif reference.segments:
+            step.item_reads.append(read)
         return
-    fault = reference_fault(reference, step.skill.inputs, expression=bool(read.text))
+    fault = reference_fault(reference, step.skill.inputs, expression=read.in_expression)
     if fault:
         step.report.fault(fault, read.path, key=key, within=read.within)
     if fault is None or fault.severity != "E":
@@ -94,6 +156,8 @@ def _literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
         value, whole = value[LITERAL], True
         if value is None:
             return ""
+    if is_text(value):
+        return f"expected {wanted.type}, found text" if misfit(["string"], wanted.type) else ""
     if not whole:
         kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
         return f"expected {wanted.type}, found {preview(value)}" if misfit([kind], wanted.type) else ""

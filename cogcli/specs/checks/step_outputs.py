@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from cogcli.core.problems import KeyPath, suggestion
+from cogcli.core.problems import KeyPath, suggest_path
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability, hinted_writes
-from cogcli.specs.checks.references import overlapping_targets, reference_of, slot_misfit, target_fault
+from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.references import inner_path, overlapping_targets, slot_misfit, target_fault
 from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
+from cogcli.specs.inner_shapes import InnerShape, follow, shape_of
+from cogcli.specs.step_values import reference_of
 
 
 def check_output(step: StepFacts) -> None:
@@ -20,7 +23,7 @@ def check_output(step: StepFacts) -> None:
     good: list[tuple[str, Target]] = []
     for left, right in step.step.output.items():
         path = ("output", left)
-        produced = _produced(step, left, path)
+        produced, shape = _produced(step, left, path)
         fault = target_fault(right)
         target = parse_target(right)
         if fault:
@@ -28,7 +31,7 @@ def check_output(step: StepFacts) -> None:
         elif target:
             good.append((left, target))
             maybe = _may_skip(step, left) or not produced.required
-            _note_write(step, PlannedWrite(target, path, strategy, produced, maybe))
+            _note_write(step, PlannedWrite(target, path, strategy, produced, maybe, shape=shape))
     if strategy == "overwrite":
         for left, other in overlapping_targets(good):
             message = f"`{step.step.output[left]}` is also written by `{other}`"
@@ -36,27 +39,36 @@ def check_output(step: StepFacts) -> None:
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
-def _produced(step: StepFacts, left: str, path: KeyPath) -> FieldSpec:
-    """The field of an output line's left side; one of any type for a faulty left side."""
+def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+    """The field of an output line's left side, of any type for a path or a faulty one; what is known of its value."""
     outputs = step.interface.outputs
     if left in outputs:
-        return outputs[left]
-    head = left.split(".")[0]
+        return outputs[left], step.interface.shape(left)
+    head, *below = left.split(".")
     if head in outputs:
         field = outputs[head]
         if field.type not in ("object", "array", "any"):
             message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
             step.report.error("ref.walk", path, message, key=True)
-        return FieldSpec("any", required=field.required)
+            return FieldSpec("any", required=field.required), InnerShape()
+        inside = follow([step.interface.shape(head)], below, lists=True)
+        report_absent(step.report, path, (head, *below), 1, inside, key=True)
+        return FieldSpec("any", required=field.required), (inside.shapes or (InnerShape(),))[0]
     reference = reference_of(left, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
         note_reference(step, Read(reference, path), key=True)
         declared = step.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
-        return FieldSpec(declared.type if declared else "any", required=True)
+        copied = FieldSpec(declared.type if declared else "any", required=True)
+        return copied, shape_of(declared) if declared else InnerShape()
     if step.interface.complete:
         message = f"`{left}` is neither an output of {step.called()} nor a reference to copy"
-        step.report.error("step.output-unknown", path, message, hint=suggestion(left, outputs), key=True)
-    return FieldSpec("any", required=True)
+        inner = inner_path(left)
+        first, dot, rest = inner.partition(".")
+        last = inner.rpartition(".")[2]
+        near = suggest_path(first, outputs, after=dot + rest)
+        hint = f"write {last}" if last in outputs else near
+        step.report.error("step.output-unknown", path, message, hint=hint, key=True)
+    return FieldSpec("any", required=True), InnerShape()
 
 
 def _note_hinted_writes(step: StepFacts) -> None:
@@ -71,9 +83,9 @@ def _note_hinted_writes(step: StepFacts) -> None:
             if target and field and target_fault(write.target) is None:
                 strategy = config.merge_strategy or write.strategy
                 maybe = _may_skip(step, write.output) or not field.required
-                _note_write(
-                    step, PlannedWrite(target, ("uses",), strategy, field, maybe, wraps=write.as_list)
-                )
+                shape = InnerShape() if write.as_list else step.interface.shape(write.output)
+                planned = PlannedWrite(target, ("uses",), strategy, field, maybe, write.as_list, shape)
+                _note_write(step, planned)
 
 
 def _note_write(step: StepFacts, write: PlannedWrite) -> None:

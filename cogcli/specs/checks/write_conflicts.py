@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from cogcli.core.merge import STRATEGIES
-from cogcli.core.problems import Severity, suggestion
+from cogcli.core.problems import Severity, suggest_path
 from cogcli.specs.checks.dataflow import Dataflow, StatePath
 from cogcli.specs.problem_report import ProblemReport
 
@@ -81,7 +81,7 @@ def check_names(flow: Dataflow) -> None:
             namespace, name = write.target.namespace, write.target.path[0]
             text = f"`{write.target.text}`"
             if namespace == "outputs" and name not in flow.skill.outputs:
-                hint = suggestion(name, flow.skill.outputs)
+                hint = suggest_path(name, flow.skill.outputs, before="outputs.")
                 fact.report.warn("outputs.undeclared", write.path, f"{text} is no declared output", hint=hint)
             if namespace == "vars" and name not in unread and not flow.read.get(("vars", name)):
                 unread.add(name)

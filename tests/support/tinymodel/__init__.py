@@ -6,6 +6,7 @@ block ends; `server.requests` holds what came in, `server.usage` what was counte
 - `bigram`, `bigram-json`, `bigram-half`: see `behaviours`;
 - `script:NAME`: the next reply of `scripts[NAME]`, a text or an object, the last one again and again; an object
   `{native_calls: [{id, name, args}]}` calls tools by the protocol's own means;
+- `schema:KIND`: an answer to the schema of the request, see `structured`; a vector, of which `schema:prose` is none;
 - `fault:KIND`: a status (of 429 and 529 with the wish to be asked again at once), `slow` (says nothing), `stall` (says
   half, then nothing), `cut` (says half and goes), `garbage`; `fault:KIND:2` only for the first two requests, then as
   `bigram-json`; `fault:KIND:2:MODEL` then as that model.
@@ -23,9 +24,11 @@ from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from support.tinymodel import structured
 from support.tinymodel.behaviours import Answer, answer
 from support.tinymodel.protocols import PROTOCOLS, Usage, usage_of
 
+_VECTORS = {"schema:valid": "[0.25, -0.5]", "schema:prose": '"none"', "schema:wrong-type": '["a"]'}
 Scripts = Mapping[str, Sequence[str | dict[str, Any]]]
 
 
@@ -36,6 +39,32 @@ class SeenRequest(NamedTuple):
     headers: dict[str, str]
     """By lower-case name."""
     body: dict[str, Any]
+    raw: bytes
+    """All of it, as it came."""
+
+
+class _Copied:
+    """A connection as it is read, with what was read since the last look."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._seen = file, b""
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._copy(self._file.readline(size))
+
+    def read(self, size: int = -1) -> bytes:
+        return self._copy(self._file.read(size))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def take(self) -> bytes:
+        seen, self._seen = self._seen, b""
+        return seen
+
+    def _copy(self, data: bytes) -> bytes:
+        self._seen += data
+        return data
 
 
 class TinyModel:
@@ -84,13 +113,17 @@ class TinyModel:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile: Any = _Copied(self.rfile)
+
     def do_POST(self) -> None:
         tiny: TinyModel = self.server.tiny  # type: ignore[attr-defined]
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         model = str(body.get("model"))
         headers = {name.lower(): value for name, value in self.headers.items()}
         with tiny.lock:
-            tiny.requests.append(SeenRequest(self.path, headers, body))
+            tiny.requests.append(SeenRequest(self.path, headers, body, self.rfile.take()))
             tiny.calls[model] += 1
             number = tiny.calls[model]
         protocol = next((each for each in PROTOCOLS if self.path.endswith(each.path)), None)
@@ -122,6 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
             said = (
                 _scripted(tiny, model, number)
                 if model.startswith("script:")
+                else structured.answer(model.removeprefix("schema:"), body)
+                if model.startswith("schema:") and "messages" in body
+                else Answer(_VECTORS[model])
+                if model.startswith("schema:")
                 else answer(model, tiny.seed, seen)
             )
         except (KeyError, IndexError):

@@ -19,10 +19,11 @@ _THING: Final = re.compile(r"\b[a-z]+_\d+\b")
 
 
 class Answer(NamedTuple):
-    """A text and native tool calls `{id, name, args}`."""
+    """A text and native tool calls `{id, name, args}`; `finish`: why it ends, where that is no usual end."""
 
     text: str
     calls: tuple[dict[str, Any], ...] = ()
+    finish: str = ""
 
 
 class Seen(NamedTuple):

@@ -43,7 +43,9 @@ class OpenAi:
     @staticmethod
     def seen(body: dict[str, Any]) -> Seen:
         tools = [each["function"] for each in body.get("tools", [])]
-        return seen_in(body["messages"], tools, body.get("max_tokens") or body["max_completion_tokens"])
+        return seen_in(
+            body["messages"], tools, body.get("max_tokens") or body.get("max_completion_tokens", 0)
+        )
 
     @staticmethod
     def error(status: int, kind: str, message: str) -> dict[str, Any]:
@@ -57,7 +59,8 @@ class OpenAi:
             "content": answer.text or None,
             **({"tool_calls": calls} if calls else {}),
         }
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        finish = answer.finish or ("tool_calls" if calls else "stop")
+        choice = {"index": 0, "message": message, "finish_reason": finish}
         counts = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
         return {"id": id, "object": "chat.completion", "model": model, "choices": [choice], "usage": counts}
 
@@ -154,4 +157,20 @@ class Anthropic:
         yield event("message_stop")
 
 
-PROTOCOLS = (OpenAi, Anthropic)
+class Embeddings(OpenAi):
+    """`/embeddings`: two numbers for each text, from its length."""
+
+    path = "/embeddings"
+
+    @staticmethod
+    def seen(body: dict[str, Any]) -> Seen:
+        return seen_in([{"content": body["input"]}], [], 0)
+
+    @staticmethod
+    def whole(id: str, model: str, answer: Answer, usage: Usage) -> dict[str, Any]:
+        data = [{"object": "embedding", "index": 0, "embedding": json.loads(answer.text)}]
+        counts = {"prompt_tokens": usage.tokens_in, "total_tokens": usage.tokens_in}
+        return {"object": "list", "data": data, "model": model, "usage": counts}
+
+
+PROTOCOLS = (OpenAi, Anthropic, Embeddings)

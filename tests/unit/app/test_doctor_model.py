@@ -86,7 +86,7 @@ def test_a_key_or_a_file_that_is_not_there_is_an_error_with_its_cure(tmp_path: P
     (check,) = checks(tmp_path, "[model]\nadapter = 'scripted'\nname = 'gone.yaml'\n")
     assert (check.status, check.details[0].partition(":")[0]) == ("error", "gone.yaml")
     (check,) = checks(tmp_path, COGCLI_MODEL="opnai:x")
-    assert (check.status, check.fix) == ("error", "did you mean `openai`?")
+    assert (check.status, check.fix) == ("error", "did you mean `openai:x`?")
 
 
 def test_a_table_that_does_not_count_is_a_warning(tmp_path: Path) -> None:

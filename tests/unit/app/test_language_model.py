@@ -10,7 +10,14 @@ import pytest
 from cogcli.app.language_model import chosen_model, model_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.cli.render_error import error_lines
+from cogcli.core.errors import (
+    CogcliError,
+    EnvironmentRefusal,
+    ModelAccessError,
+    ServiceResolutionError,
+    UsageError,
+)
 from cogcli.core.problems import ProblemsFound
 from cogcli.models import MODELS
 from cogcli.models.settings import TEMPLATE, ModelSettings
@@ -126,7 +133,11 @@ def test_the_proxy_is_used_only_by_its_setting(place: Place) -> None:
 @pytest.mark.parametrize(
     ("flag", "says"),
     [
-        ("opnai:x", "did you mean `openai`?"),
+        ("opnai:x", "did you mean `openai:x`?"),
+        (" openai:x:y", "did you mean `openai:x:y`?"),
+        ("OPENAI:x", "did you mean `openai:x`?"),
+        ("scriptd", "write scripted:NAME"),
+        ("templat:", "did you mean `template`?"),
         ("nonsense", "adapters: template, scripted"),
         ("openai", "write openai:NAME"),
         ("scripted:", "write scripted:NAME"),
@@ -148,6 +159,7 @@ def test_a_wrong_flag_is_usage(place: Place, flag: str, says: str) -> None:
         ("[model]\nadapter = 'openai'\nname = ''\n", 3, "a text of one line"),
         ("[model]\nbase_url = 'ftp://x'\n", 2, "an http or https URL"),
         ("[model]\nbase_url = 'http://user:secret-word@x'\n", 2, "without user info"),
+        ("[model]\nbase_url = 'http://x/v1?key=secret-word'\n", 2, "and query"),
         ("[model]\nauth_ref = 'sk-secret-word'\n", 2, "`NAME`, `env:NAME`"),
         ("[model]\ntimeout_s = 0\n", 2, "a number above 0"),
         ("[model]\ncontext_tokens = 1.5\n", 2, "a whole number"),
@@ -167,6 +179,11 @@ def test_a_wrong_line_is_told_with_its_place_and_without_a_secret(
     )
     assert says in f"{error.message} {error.hint}"
     assert "secret-word" not in error.message
+    told = {"code": error.code, "message": error.message, "hint": error.hint, "file": error.file}
+    told |= {"line": error.line, "column": error.column}
+    shown = error_lines(told, base=str(place.project), width=100)
+    assert "secret-word" not in repr(shown)
+    assert f"cogcli.toml:{line}" in repr(shown)
 
 
 def test_a_key_that_is_not_set_is_said_before_anything_is_asked(place: Place) -> None:
@@ -174,6 +191,8 @@ def test_a_key_that_is_not_set_is_said_before_anything_is_asked(place: Place) ->
     with pytest.raises(ServiceResolutionError, match="MODEL_KEY") as caught:
         model_of(place.settings())
     assert (caught.value.code, caught.value.exit_code) == ("env.missing", 3)
+    with pytest.raises(ModelAccessError, match="is empty"):
+        model_of(place.settings(MODEL_KEY="  "))
     learned: list[str] = []
     model = model_of(place.settings(MODEL_KEY="sk-1234567890"), learn=learned.append)
     assert model is not None

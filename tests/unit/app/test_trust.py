@@ -69,6 +69,7 @@ def service(id: str, **said: Any) -> str:
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize(
@@ -112,6 +113,35 @@ def test_each_file_that_counts_ends_trust_by_its_change(
     name = {"link": f"link/{path}"}.get(root.rstrip("/"), name)
     assert (change, name) in found.changes
     assert name in found.distrust
+    place.accept()
+
+
+MODEL = '[model]\nadapter = "openai"\nname = "m"\nbase_url = "http://127.0.0.1:1/v1"\nauth_ref = "KEY"\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("", MODEL, ("added", "[model] of cogcli.toml")),
+        (MODEL, MODEL.replace("127.0.0.1:1", "evil.example"), ("changed", "[model] of cogcli.toml")),
+        (MODEL, MODEL.replace('"KEY"', '"OTHER"'), ("changed", "[model] of cogcli.toml")),
+        (MODEL, "", ("removed", "[model] of cogcli.toml")),
+        ("", '[agent]\nprofile = "auto"\n', ("added", "[agent] of cogcli.toml")),
+    ],
+)
+def test_settings_that_only_a_trusted_project_may_give_end_trust_by_their_change(
+    place: Place, before: str, after: str, change: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "_SMALL", -1)  # what was read is remembered at once
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)
+    place.write("services/code.yaml", service("code", module="code"))
+    place.write("code.py")
+    place.write("cogcli.toml", f"max_workers = 2\n{before}")
+    place.accept()
+    place.write("cogcli.toml", f"# of no meaning\nmax_workers = 3\n{before}")
+    assert place.now.state == "accepted"
+    place.write("cogcli.toml", after)
+    assert place.now.changes == [change]
     place.accept()
 
 

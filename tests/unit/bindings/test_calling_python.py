@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import py_compile
 import sys
@@ -129,7 +130,7 @@ def test_modules_of_many_roots_are_imported_at_once(tmp_path: Path) -> None:
         return asked(service, "f", {}).body
 
     with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(call, range(200))) == [{"n": n} for n in range(200)]
+        assert list(pool.map(call, range(60))) == [{"n": n} for n in range(60)]
 
 
 def test_a_module_that_looks_for_others_itself_gets_source_alone(module: Any, tmp_path: Path) -> None:
@@ -339,6 +340,7 @@ def test_whatever_a_function_raises_is_a_server_fault(module: Any, line: str, pr
 
 
 def test_endless_recursion_is_a_server_fault(module: Any) -> None:
+    gc.collect()  # what earlier tests left would be finalized without a frame to spare
     assert refused(module("def f(): return f()\n")).code == "call.server-error"
 
 
@@ -346,6 +348,51 @@ def test_messages_are_cut_and_a_message_that_fails_is_replaced(module: Any) -> N
     assert len(refused(module("def f(): raise ValueError('x' * 10_000)\n")).message) <= 500
     error = refused(module("class E(Exception):\n    def __str__(self): raise OSError\ndef f(): raise E\n"))
     assert error.message.startswith("E: (its message cannot be shown) (at ")
+
+
+REFUSING = """
+from cogcli.sdk import Refused
+class Own(Refused):
+    pass
+def plain(): raise Refused("bad-data", "row 3 has no date", "write it as 2024-05-01")
+def short(): raise Refused("no-evidence", "nothing says so")
+def derived(): raise Own("too-large", "more than 8 MiB")
+def caused():
+    try:
+        int("x")
+    except ValueError as error:
+        raise Refused("bad-data", "no number") from error
+async def later(): raise Refused("needs-model", "only a model can")
+def empty(): raise Refused("unsupported", "")
+class Wrong(Refused):
+    def __init__(self): self.reason = self.message = object(); self.hint = None
+def wrong(): raise Wrong()
+def endless(): raise Refused("r" * 900, "m" * 900, "h" * 900)
+"""
+REFUSALS = [
+    ("plain", "bad-data", "row 3 has no date", "write it as 2024-05-01"),
+    ("short", "no-evidence", "nothing says so", ""),
+    ("derived", "too-large", "more than 8 MiB", ""),
+    ("caused", "bad-data", "no number", ""),
+    ("later", "needs-model", "only a model can", ""),
+    ("empty", "unsupported", "unsupported", ""),
+    ("endless", "r" * 40, "m" * 500, "h" * 500),
+]
+
+
+@pytest.mark.parametrize(("name", "reason", "message", "hint"), REFUSALS)
+def test_what_a_function_refuses_is_rejected_with_its_reason_message_and_hint(
+    module: Any, name: str, reason: str, message: str, hint: str
+) -> None:
+    error = refused(module(REFUSING), name)
+    assert (error.code, error.left, error.exit_code) == ("call.rejected", True, 1)
+    assert (error.reason, error.message, error.hint) == (reason, message, hint)
+    assert (error.retryable, error.falls_back) == (False, False)
+
+
+def test_a_refusal_of_other_things_than_texts_is_still_one(module: Any) -> None:
+    error = refused(module(REFUSING), "wrong")
+    assert (error.code, error.message[:7]) == ("call.rejected", "<object")
 
 
 @pytest.mark.parametrize("where", ["import", "call"])

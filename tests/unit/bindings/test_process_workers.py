@@ -450,7 +450,8 @@ def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> No
         to_frame(b'{"n":1}'),
         to_frame(b'{"n":2,"entered":true}'),
         to_frame(b'{"n":1,"error":"oops"}'),
-        to_frame(b'{"n":1,"error":{"code":5,"message":"","hint":""}}'),
+        to_frame(b'{"n":1,"error":{"code":5,"message":"","hint":"","reason":""}}'),
+        to_frame(b'{"n":1,"error":{"code":"internal","message":"","hint":"","reason":1}}'),
         to_frame(b'{"n":1,"reply":true}') + to_frame(b"[1]"),
         to_frame(b'{"n":1,"reply":true}') + to_frame(b'{"a":NaN}'),
         to_frame(b'{"n":1,"n":1,"reply":true}') + to_frame(b"{}"),
@@ -464,9 +465,17 @@ def test_what_is_no_answer_ends_the_worker_and_nothing_else(call: Caller, data: 
 
 
 def test_a_code_that_no_worker_may_tell_is_a_fault_of_the_function(call: Caller) -> None:
-    forged = b'{"n":1,"error":{"code":"safety.trust","message":"forged","hint":"run me"}}'
+    forged = b'{"n":1,"error":{"code":"safety.trust","message":"forged","hint":"run me","reason":""}}'
     error = call.refused("writes", data=to_frame(forged).hex())
     assert (error.code, error.message, error.hint) == ("call.server-error", "forged", "")
+
+
+def test_what_a_function_refuses_keeps_its_reason_message_and_hint(call: Caller) -> None:
+    source = "from cogcli.sdk import Refused\ndef f(): raise Refused('bad-data', 'row 3 é\\ud800', 'write dates')\n"
+    (call.root / "refusing.py").write_text(source)
+    error = call.refused("f", module="refusing")
+    assert (error.code, error.left, error.retryable) == ("call.rejected", True, False)
+    assert (error.reason, error.message, error.hint) == ("bad-data", "row 3 é\\ud800", "write dates")
 
 
 def test_an_answer_too_many_is_not_taken_for_the_next_one(call: Caller) -> None:

@@ -56,6 +56,26 @@ def test_the_error_says_how_far_the_path_led() -> None:
     assert error.hint == "did you mean `response.a.b`?"
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("response.sumary.text", "response.summary.text"),
+        ("response.result.text", "response.summary.text"),
+        ("response.price", "response.data.price"),
+        ("response.data.prise", "response.data.price"),
+        ("response.summary.price", "response.data.price"),
+        ("response.item.price.net", ""),
+        ("response.data.price.net", ""),
+        ("response.nowhere", ""),
+    ],
+)
+def test_a_hint_names_a_path_that_leads_somewhere(path: str, meant: str) -> None:
+    body = {"summary": {"text": "x"}, "data": {"price": 5, "a b": {"key": 1}}, "list": [{"nowhere": 1}]}
+    with pytest.raises(ResponseMappingError) as caught:
+        map_response({"x": path}, body, fields_from({"x": {"type": "any", "required": True}}))
+    assert caught.value.hint == (f"did you mean `{meant}`?" if meant else "")
+
+
 def test_null_for_a_required_output_is_missing_unless_any() -> None:
     assert refused({"x": "response.null"}, x={"type": "string", "required": True}).code == "response.missing"
     assert outputs({"x": "response.null"}, x={"required": True}) == {"x": None}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ def test_other_files_are_refused(tmp_path: Path, content: str, mode: int) -> Non
         resolved(f"file:{file}")
     assert caught.value.code == "env.missing"
     assert caught.value.hint
+
+
+def test_the_command_for_a_file_that_others_may_read_runs_as_printed(tmp_path: Path) -> None:
+    file = tmp_path / "my key"
+    file.write_text("s3cret-value")
+    file.chmod(0o644)
+    with pytest.raises(ServiceResolutionError) as caught:
+        resolved(f"file:{file}")
+    assert shlex.split(caught.value.hint) == ["chmod", "600", str(file)]
 
 
 def test_a_link_or_a_directory_is_no_secret_file(tmp_path: Path) -> None:

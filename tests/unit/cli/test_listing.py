@@ -61,3 +61,30 @@ def test_a_table_never_exceeds_the_terminal(capsys: pytest.CaptureFixture[str], 
     out = listed(capsys, environ={"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"})
     assert all(len(line) <= columns for line in out.splitlines())
     assert len(out.splitlines()) == len(ROWS) + 1
+
+
+SPECS = [
+    {"id": f"text.skill-{n}", "version": "1.0.0", "description": f"What it does, in some more words ({n})."}
+    for n in range(4)
+]
+LONG = {"id": "a-domain-of-a-name." + "x" * 60, "version": "1.0.0", "description": "One of a long name."}
+
+
+@pytest.mark.parametrize(
+    "long", [[], [LONG], [{**SPECS[0], "version": "1.0.0-alpha.with.a.long.tail.of.it"}]]
+)
+def test_the_prose_of_a_list_stays_on_every_terminal_whatever_one_row_needs(
+    capsys: pytest.CaptureFixture[str], long: list[dict[str, Any]]
+) -> None:
+    columns = [Column("id"), Column("version"), Column("description", prose=True)]
+    for width in range(40, 121):
+        call = parse(["ls"])
+        assert isinstance(call.action, partial)
+        screen = Screen({"COGCLI_FORCE_TTY": str(width), "NO_COLOR": "1"})
+        show(CommandContext(call, screen, {}), columns, SPECS + long, call.action.keywords["flags"])
+        head, *rows = capsys.readouterr().out.splitlines()
+        place = head.index("description")
+        assert all(row[place:].startswith(("What it d", "One of a ")) for row in rows), width
+        assert all(len(row) <= width for row in rows), width
+        assert "text.skill-3" in rows[3], width
+        assert "version" in head or width < 48

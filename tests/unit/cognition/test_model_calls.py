@@ -34,8 +34,8 @@ def _ended() -> Effects:
 class Asking:
     """A program that asks the question this often."""
 
-    def __init__(self, model: FakeModel, times: int = 1, on_text: Any = None) -> None:
-        self._model, self._times, self._on_text = model, times, on_text
+    def __init__(self, model: FakeModel, times: int = 1, on_response: Any = None) -> None:
+        self._model, self._times, self._on_response = model, times, on_response
         self.answers: list[AnsweredCall] = []
 
     def limit(self, engine: Engine) -> Limit | None:
@@ -43,7 +43,7 @@ class Asking:
 
     def run(self, root: RootRun) -> Effects:
         yield Spawn(_ended())
-        calls = ModelCalls(root, lambda known: self._model, self._on_text)
+        calls = ModelCalls(root, lambda known: self._model, self._on_response)
         for turn in range(1, self._times + 1):
             self.answers.append((yield from calls.ask(turn, "judgment", QUESTION)))
         return RunOutcome("ok", None, {})
@@ -53,10 +53,13 @@ class Asking:
 
 
 def ask(
-    model: FakeModel, times: int = 1, on_text: Any = None
+    model: FakeModel, times: int = 1, on_response: Any = None
 ) -> tuple[list[AnsweredCall], list[tuple[str, dict[str, Any]]]]:
     """What came of the questions, and the model events of the log."""
-    program, engine = Asking(model, times, on_text), engine_for(ScriptedRunner({}), [], [skill()], fast=False)
+    program, engine = (
+        Asking(model, times, on_response),
+        engine_for(ScriptedRunner({}), [], [skill()], fast=False),
+    )
     execute(engine, engine.plan_of(skill().id), request(), RUN_ID, program)
     assert isinstance(engine.sink, MemorySink)
     events = [(str(e.event_type), e.payload) for e in engine.sink.events]
@@ -109,7 +112,8 @@ def test_three_failures_are_the_end_of_it() -> None:
     assert len(events) == 4
 
 
-def test_a_model_that_streams_shows_its_text_as_it_grows() -> None:
+def test_a_model_that_streams_shows_its_response_as_it_grows() -> None:
     seen: list[str] = []
-    (asked,), _ = ask(FakeModel(REPLY, features=("stream",)), on_text=seen.append)
-    assert (seen, asked.outcome) == (["s", "so"], REPLY)
+    reply = REPLY._replace(text='{"response":"so"}')
+    (asked,), _ = ask(FakeModel(reply, features=("stream",)), on_response=seen.append)
+    assert (list(dict.fromkeys(seen)), asked.outcome) == (["", "s", "so"], reply)

@@ -81,6 +81,22 @@ def test_replies_beyond_repair_are_replans_and_then_the_end() -> None:
     assert [each["fails"][0]["code"] for each in ran.payloads("critic.verified")] == ["reply_unusable"] * 3
 
 
+@pytest.mark.parametrize(
+    ("finish", "says"),
+    [
+        ("stop", "`I`"),
+        ("length", "cut off at its limit, `tokens.output`"),
+        ("filtered", "the provider withheld"),
+    ],
+)
+def test_the_end_says_what_was_wrong_with_the_last_reply(finish: str, says: str) -> None:
+    ran = invoke(model=FakeModel(*[GARBAGE._replace(finish=finish)] * 9))
+    error = ran.finished.outcome.error
+    assert error is not None
+    assert "the last one: " in error.message
+    assert says in error.message
+
+
 def test_a_call_that_is_not_on_the_surface_is_a_notice_and_never_made() -> None:
     model = FakeModel(
         call("orders.delete", id=1), call("_scatter"), call("skill:orders.purge"), reply(response="No.")

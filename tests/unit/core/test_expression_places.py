@@ -36,7 +36,8 @@ def test_a_mention_tells_whether_absence_counts_as_null() -> None:
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("inputs.a.0 == len(vars.b)", "len(vars.b)"),
+        ("inputs.a.0 == size(vars.b)", "size(vars.b)"),
+        ("inputs.a and '&&' == inputs.b || 1", "|| 1"),
         ("inputs.a == foo", "foo"),
         ("inputs.a is 1", "1"),
         ("inputs.a = 1", "= 1"),

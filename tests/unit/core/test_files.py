@@ -165,6 +165,21 @@ def test_an_empty_file_can_be_written(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b""
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_is_never_replaced_nor_a_link_to_one_or_to_a_device(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    (tmp_path / "to-device").symlink_to(os.devnull)
+    for name, kind in (("pipe", "a named pipe"), ("to-pipe", "a named pipe"), ("to-device", "a device")):
+        with pytest.raises(OSError, match=f"is {kind}, not a regular file"):
+            write_atomic(tmp_path / name, b"x")
+    assert sorted(os.listdir(tmp_path)) == ["pipe", "to-device", "to-pipe"]
+    assert (tmp_path / "to-pipe").is_symlink()
+    (tmp_path / "to-nothing").symlink_to("nothing")
+    write_atomic(tmp_path / "to-nothing", b"x")
+    assert not (tmp_path / "to-nothing").is_symlink()
+
+
 def test_a_name_without_a_folder_is_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

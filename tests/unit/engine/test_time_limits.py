@@ -14,6 +14,7 @@ from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
 from cogcli.core.calls import Answer, Attempt
+from cogcli.engine import context
 
 SLACK = 1.5
 
@@ -81,9 +82,20 @@ def test_a_run_is_bounded_and_its_running_steps_are_cancelled(never: Gate, besid
     assert result.sink.types()[-1] == "run.terminated"
 
 
-def test_a_step_may_take_as_long_as_one_attempt_of_its_binding(never: Gate) -> None:
-    result = run(skill(step("s", "c.stuck")), stuck(never, timeout=0.3), STUCK, step_timeout_seconds=0.05)
+def test_a_step_may_take_as_long_as_one_attempt_of_its_binding(
+    never: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "STEP_SECONDS", 0.05)
+    result = run(skill(step("s", "c.stuck")), stuck(never, timeout=0.3), STUCK)
     assert result.code == "call.timeout"
+
+
+def test_the_step_option_bounds_a_binding_and_a_step_that_allow_more(never: Gate) -> None:
+    patient = step("s", "c.stuck", timeout_seconds=30)
+    for asked in (step("s", "c.stuck"), patient):
+        result = run(skill(asked), stuck(never, timeout=30), STUCK, step_timeout_seconds=0.1)
+        assert (result.code, result.outcome.error.message) == ("step.timeout", "step `s`: exceeded 0.1 s")
+        assert result.seconds < 0.1 + SLACK
 
 
 def test_the_step_option_bounds_all_attempts_together(never: Gate) -> None:
@@ -120,7 +132,9 @@ def test_a_late_answer_is_dropped_and_its_slot_is_free_again(never: Gate) -> Non
     assert result.state.vars == {"a": 1}
 
 
-def test_a_nested_skill_is_bounded_only_where_it_says_so(never: Gate) -> None:
+def test_a_nested_skill_is_bounded_only_where_it_says_so(
+    never: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child = skill(step("c", "c.stuck"), id="test.child")
     result = run(
         skill(step("n", "skill:test.child", timeout_seconds=0.2)), stuck(never), STUCK, nested=[child]
@@ -130,13 +144,8 @@ def test_a_nested_skill_is_bounded_only_where_it_says_so(never: Gate) -> None:
     assert result.reason("n") == "step.timeout"
     child_end = next(e for e in result.sink.events if e.event_type == "run.terminated")
     assert (child_end.payload["status"], child_end.payload["status_reason"]) == ("error", "step.timeout")
-    unbounded = run(
-        skill(step("n", "skill:test.child")),
-        stuck(never, timeout=0.3),
-        STUCK,
-        nested=[child],
-        step_timeout_seconds=0.05,
-    )
+    monkeypatch.setattr(context, "STEP_SECONDS", 0.05)
+    unbounded = run(skill(step("n", "skill:test.child")), stuck(never, timeout=0.3), STUCK, nested=[child])
     assert unbounded.code == "call.timeout"
 
 

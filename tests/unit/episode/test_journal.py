@@ -198,7 +198,7 @@ def test_a_directory_that_cannot_be_used_leaves_nothing_behind(
     def failing(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(journal_module.fcntl, "flock", failing)
+    monkeypatch.setattr(fcntl, "flock", failing)
     with pytest.raises(EnvironmentRefusal) as refused:
         sample.new_journal(tmp_path)
     assert refused.value.code == "env.runs-dir"

@@ -315,7 +315,7 @@ def test_a_file_system_without_locks_is_refused(killed: Path, monkeypatch: pytes
     def failing(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(reopen_module.fcntl, "flock", failing)
+    monkeypatch.setattr(fcntl, "flock", failing)
     error = refused(killed)
     assert error.code == "env.runs-dir"
     assert "cannot be locked: No locks available" in error.message

@@ -278,12 +278,12 @@ def test_a_tool_of_a_pack_is_no_problem() -> None:
 @pytest.mark.parametrize(
     ("path", "hint"),
     [
-        ("arg.amount", "did you mean `args`?"),
-        ("ordr.age_days", "did you mean `order`?"),
+        ("arg.amount", "did you mean `args.amount`?"),
+        ("ordr.age_days", "did you mean `order.age_days`?"),
         ("user.user_id", "it has consent, id, role"),
-        ("run.safety_mod", "did you mean `safety_mode`?"),
-        ("state.plann.steps", "did you mean `plan`?"),
-        ("\u0430rgs.amount", "did you mean `args`?"),
+        ("run.safety_mod", "did you mean `run.safety_mode`?"),
+        ("state.plann.steps", "did you mean `state.plan.steps`?"),
+        ("\u0430rgs.amount", "did you mean `args.amount`?"),
         ("args..amount", ""),
         (".args", ""),
         ("__proto__.x", "it has agent, args, "),
@@ -362,6 +362,7 @@ def test_the_goal_and_the_reply_of_a_template_read_what_it_has(key: str, value: 
         ("${inputs.order}", "reads `inputs.order`, which is never there", "did you mean `inputs.order_id`?"),
         ("${inputs.zzz.zzz}", "reads `inputs.zzz.zzz`, which is never there", "it has inputs.order_id, "),
         ("${secrets.KEY}", "`inputs` or `outputs`", ""),
+        ("for {{ inputs.order_id }}", "`{{ inputs.order_id }}` is not filled in", "write ${inputs.order_id}"),
     ],
 )
 def test_what_is_said_of_a_reply_that_reads_what_is_not_there(reply: str, said: str, hint: str) -> None:

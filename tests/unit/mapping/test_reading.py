@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.errors import InputMappingError, ReferenceResolutionError
+from cogcli.core.errors import ExpressionError, InputMappingError, ReferenceResolutionError
 from cogcli.core.refs import parse
+from cogcli.mapping.expressions import compile_expression, value_of
 from cogcli.mapping.inputs import Scope, compile_input, resolve_input
 from cogcli.mapping.namespaces import read_reference
 from cogcli.state.execution import ExecutionState, FrameState, OutputState, WorkingState
@@ -40,6 +41,38 @@ def test_error_names_failing_segment_and_keys_present() -> None:
     with pytest.raises(ReferenceResolutionError) as caught:
         given("vars.a.b.c", vars={"a": {"x": 1, "y": 2}})
     assert caught.value.message == "`vars.a.b.c`: no `b`, present: x, y"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("vars.order.skuu", "did you mean `vars.order.sku`?"),
+        ("vars.ordr.sku.x", "did you mean `vars.order.sku.x`?"),
+        ("vars.order.sku.x", ""),
+        ("working.artifacts.plann", "did you mean `working.artifacts.plan`?"),
+    ],
+)
+def test_the_error_proposes_a_whole_reference(text: str, hint: str) -> None:
+    working = WorkingState(artifacts={"plan": 1})
+    with pytest.raises(ReferenceResolutionError) as caught:
+        given(text, vars={"order": {"sku": "a"}}, working=working)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("len(vars.ordr.sku) > 1", "did you mean `vars.order.sku`? Else compare with `is null` first"),
+        ("item.skuu == 1", "did you mean `item.sku`? Else compare with `is null` first"),
+        ("vars.nothing or vars.zzz", "compare with `is null` first"),
+    ],
+)
+def test_a_missing_path_of_an_expression_proposes_one_that_is_there(text: str, hint: str) -> None:
+    names = frozenset(("item",))
+    scope = Scope(state(vars={"order": {"sku": "a"}}), {"item": {"sku": 1}})
+    with pytest.raises(ExpressionError) as caught:
+        value_of(compile_expression(text, names), scope, {}, {})
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize("namespace", ["inputs", "vars", "outputs"])

@@ -37,6 +37,13 @@ def answering(value: Any, **reply: Any) -> Callable[[Conversation], None]:
     return lambda conversation: conversation.reply(body, **reply)
 
 
+def html_page(conversation: Conversation) -> None:
+    """What stands at an address that is not that of an API."""
+    page = b"<html>"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(page)}\r\n\r\n"
+    conversation.send(head.encode() + page)
+
+
 def sent_to(server: RawServer) -> Any:
     return json.loads(server.requests[-1].body)
 
@@ -351,10 +358,32 @@ def test_an_error_with_status_200_has_its_kind(stream: bool) -> None:
         ({"code": 502, "message": "away"}, "overloaded"),
         ({"type": "invalid_request_error", "message": "prompt is too long"}, "context_too_long"),
         ({"message": "?"}, "protocol"),
+        ("out of memory", "protocol"),
     ):
         answer = sse(events(json.dumps({"error": error}))) if stream else answering({"error": error})
         with serving(answer) as server:
             assert failure(opened("openai", server.url), request(), stream=stream).kind == kind
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_that_is_a_text_is_told(stream: bool) -> None:
+    body = {"error": "out of memory"}
+    for answer in (sse(events(json.dumps(body))) if stream else answering(body),
+                   answering(body, status="500 Oops")):  # fmt: skip
+        with serving(answer) as server:
+            assert failure(opened("openai", server.url), request(), stream=stream).message.endswith(
+                ": out of memory"
+            )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_no_api_leads_to_its_address(adapter: str, stream: bool) -> None:
+    for answer in (html_page, answering({}, status="404 Not Found"),
+                   answering({}, status="302 Found", headers="location: http://elsewhere.example/")):  # fmt: skip
+        with serving(answer) as server:
+            error = failure(opened(adapter, server.url), request(), stream=stream)
+        assert "base_url" in error.hint
+    assert "elsewhere.example" in error.message
 
 
 def test_an_id_of_the_request_comes_from_the_headers_else_from_the_body(adapter: str) -> None:

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from cogcli.official import patterns
-from cogcli.official.data import merge_objects, parse_json, profile_records
+from cogcli.official.data import check_json, merge_objects, parse_json, profile_records
 from cogcli.official.schema import validate
+from cogcli.sdk import Refused
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
 
 @pytest.mark.parametrize("value", [None, True, 0, -3.5, "", "ä\u0000", [], {}, {"a": [1, {"b": None}]}])
 def test_what_json_writes_is_read_back(value: object) -> None:
-    assert parse_json(json.dumps(value)) == {"valid": True, "data": value, "errors": []}
+    found = {"valid": True, "data": value, "errors": []}
+    assert parse_json(json.dumps(value)) == check_json(json.dumps(value)) == found
 
 
 def test_a_byte_order_mark_is_tolerated() -> None:
@@ -44,15 +46,22 @@ def test_a_byte_order_mark_is_tolerated() -> None:
     ],
 )
 def test_what_is_no_strict_json_is_an_answer(text: str, message: str) -> None:
-    found: Any = parse_json(text)
+    found: Any = check_json(text)
     assert (found["valid"], found["data"]) == (False, None)
     assert message in found["errors"][0]["message"]
     assert len(found["errors"][0]["message"]) < 200
+    with pytest.raises(Refused) as refused:
+        parse_json(text)
+    assert refused.value.reason == "bad-data"
+    assert refused.value.message.endswith(found["errors"][0]["message"])
 
 
 def test_an_error_names_line_and_column() -> None:
-    found: Any = parse_json('{\n  "a": 1,\n  b\n}')
+    found: Any = check_json('{\n  "a": 1,\n  b\n}')
     assert (found["errors"][0]["line"], found["errors"][0]["column"]) == (3, 3)
+    with pytest.raises(Refused) as refused:
+        parse_json('{\n  "a": 1,\n  b\n}')
+    assert refused.value.message.startswith("line 3, column 3: not JSON")
 
 
 def test_later_objects_win_key_by_key_and_it_is_told() -> None:
@@ -155,7 +164,7 @@ def test_a_message_about_a_huge_value_stays_short() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match="schema") as refusal:
+    with pytest.raises(Refused, match="schema") as refusal:
         validate("a", schema)
     assert message in str(refusal.value)
 
@@ -187,7 +196,7 @@ def test_patterns_as_they_are_written_are_run(pattern: str) -> None:
 )
 def test_what_takes_too_long_is_refused_and_not_waited_for(pattern: str, text: str) -> None:
     begun = time.process_time()
-    with pytest.raises(ValueError, match="too long"):
+    with pytest.raises(Refused, match="too long"):
         validate(text, {"pattern": pattern})
     assert time.process_time() - begun < 2
 
@@ -198,7 +207,7 @@ def test_without_the_fast_engine_only_what_is_plain_is_run(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     patterns._searcher.cache_clear()
-    with pytest.raises(ValueError, match="may take for ever"):
+    with pytest.raises(Refused, match="may take for ever"):
         validate("a", {"pattern": pattern})
     assert validate("aab", {"pattern": "^a*b$"})["valid"]
     assert validate("x-12", {"pattern": r"[a-z]-\d{1,3}$"})["valid"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.official.extract import find_entities
+from cogcli.sdk import Refused
 
 
 def values(text: str, kind: str) -> list[str]:
@@ -75,9 +76,27 @@ def test_counts_tell_what_the_list_leaves_out() -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown kind 'people'"):
+    with pytest.raises(Refused, match="unknown kind 'people'"):
         find_entities("text", ["people"])
 
 
 def test_empty_text_has_no_entities() -> None:
     assert find_entities("")["entities"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Yesterday Maria Berg met the Harbour Board in Oslo.", ["Maria Berg", "Harbour Board", "Oslo"]),
+        ("The harbour opens at six. Ships wait in the bay on Monday.", []),
+        ("Der Hafen hat ein Tor und eine Glocke und ein Boot und ein Haus.", []),
+        ("", []),
+    ],
+)
+def test_names_are_guessed_by_their_capitals_and_say_so(text: str, expected: list[str]) -> None:
+    found: Any = find_entities(text, ["name"])["entities"]
+    assert [entity["value"] for entity in found] == expected
+    assert all(
+        entity["guess"] is True and entity["value"] == text[entity["start"] : entity["end"]]
+        for entity in found
+    )

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cogcli.official.prose import (
     check_summary,
@@ -15,6 +17,7 @@ from cogcli.official.prose import (
     summarize_by_frequency,
     summarize_by_lead,
 )
+from cogcli.sdk import Refused
 
 PLAN = (
     "The tide plan moves when a ship is late. Coffee is served at noon. "
@@ -70,7 +73,7 @@ def test_a_text_without_sentences_has_a_short_or_empty_summary(
 def test_limits_below_one_are_refused(
     summarize: Callable[..., dict[str, Any]], limits: dict[str, int]
 ) -> None:
-    with pytest.raises(ValueError, match="must be 1 or more"):
+    with pytest.raises(Refused, match="must be 1 or more"):
         summarize(PLAN, **limits)
 
 
@@ -127,7 +130,7 @@ def test_stems_count_inflected_forms_together() -> None:
 
 
 def test_a_language_without_stemmer_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="no stemmer for language 'tlh'"):
+    with pytest.raises(Refused, match="no stemmer for language 'tlh'"):
         extract_stemmed_keywords("text", language="tlh")
 
 
@@ -162,3 +165,48 @@ def test_an_empty_pair_is_grounded_and_covers_nothing() -> None:
         "coverage": 0.0,
         "compression": 0.0,
     }
+
+
+SENTENCES = st.lists(
+    st.text(alphabet="abc dE12é\u6771", min_size=1, max_size=60).map(str.strip).filter(bool), max_size=12
+)
+
+
+@pytest.mark.parametrize("summarize", SUMMARIZERS)
+@given(
+    SENTENCES,
+    st.sampled_from([". ", ".\n", "\n\n", "!\n- "]),
+    st.integers(1, 4),
+    st.none() | st.integers(1, 200),
+)
+def test_sentences_stand_in_the_text_and_the_limits_hold(
+    summarize: Callable[..., dict[str, Any]], parts: list[str], end: str, most: int, length: int | None
+) -> None:
+    text = end.join(parts)
+    found = summarize(text, max_sentences=most, max_length=length)
+    assert all(sentence in text for sentence in found["sentences"])
+    assert len(found["sentences"]) <= most
+    assert length is None or len(found["summary"]) <= length
+
+
+@pytest.mark.parametrize("summarize", SUMMARIZERS)
+def test_a_sentence_over_two_lines_stays_as_it_stands(summarize: Callable[..., dict[str, Any]]) -> None:
+    found = summarize("The harbour opens\nat six.")
+    assert found["sentences"] == ["The harbour opens\nat six."]
+    assert found["summary"] == "The harbour opens at six."
+
+
+@pytest.mark.parametrize(
+    ("length", "summary"),
+    [
+        (24, "Coffee is served at noon."[:16] + " …"),
+        (25, "Coffee is served at noon."),
+        (9, "Coffee …"),
+        (3, "Cof"),
+    ],
+)
+def test_a_length_cuts_at_a_sentence_else_at_a_word(length: int, summary: str) -> None:
+    found = summarize_by_lead("Coffee is served at noon. Then the tide plan moves.", max_length=length)
+    assert len(str(found["summary"])) <= length
+    assert str(found["summary"]).startswith(summary[:6][:length])
+    assert found["truncated"] is (length < 25)

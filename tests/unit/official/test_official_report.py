@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.official.report import compose_sections
+from cogcli.sdk import Refused
 
 
 def body(**parts: object) -> str:
@@ -86,5 +87,5 @@ def test_nested_values_are_written_in_one_line() -> None:
     ],
 )
 def test_what_is_no_section_is_refused(section: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Refused, match=message):
         compose_sections("T", [section])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.official.table import read_csv, summarize_column, total_groups
+from cogcli.sdk import Refused
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
@@ -100,13 +101,13 @@ def test_a_table_without_rows_is_empty(text: str) -> None:
     [('a\n"open', "CSV line"), ("a" * 200_000, "larger than field limit"), ("," * 5_000, "5001 columns")],
 )
 def test_what_cannot_be_a_table_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Refused, match=message):
         read_csv(text)
 
 
 @pytest.mark.parametrize("mark", [",,", '"', "\n"])
 def test_a_separator_is_one_plain_character(mark: str) -> None:
-    with pytest.raises(ValueError, match="delimiter must be one character"):
+    with pytest.raises(Refused, match="delimiter must be one character"):
         read_csv("a", delimiter=mark)
 
 
@@ -131,13 +132,13 @@ def test_a_text_column_has_its_commonest_values() -> None:
 
 
 def test_an_unknown_column_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="no column 'x'; columns are a, b"):
+    with pytest.raises(Refused, match="no column 'x'; columns are a, b"):
         summarize_column([{"a": 1, "b": 2}], "x")
 
 
 def test_no_rows_have_no_figures() -> None:
     assert summarize_column([], "x")["facts"] == {"filled": 0, "missing": 0, "distinct": 0}
-    assert total_groups([], "x", "y") == {"groups": [], "group_count": 0}
+    assert total_groups([], "x", "y") == {"groups": [], "group_count": 0, "counts": {}}
 
 
 def test_groups_come_largest_first() -> None:
@@ -153,7 +154,7 @@ def test_groups_come_largest_first() -> None:
         {"group": "", "count": 1, "sum": 0, "mean": None},
     ]
     counted: Any = total_groups(rows, "h", max_groups=1)
-    assert counted == {"groups": [{"group": "a", "count": 2}], "group_count": 3}
+    assert counted == {"groups": [{"group": "a", "count": 2}], "group_count": 3, "counts": {"a": 2}}
 
 
 def test_sums_beyond_safe_integers_become_floats() -> None:
@@ -163,5 +164,5 @@ def test_sums_beyond_safe_integers_become_floats() -> None:
 
 
 def test_numbers_too_large_to_add_are_refused() -> None:
-    with pytest.raises(ValueError, match="too large to add"):
+    with pytest.raises(Refused, match="too large to add"):
         summarize_column([{"n": 10**400}, {"n": 1.5}], "n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from cogcli.official.web import extract_content
+from cogcli.sdk import Refused
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
@@ -47,6 +49,7 @@ def test_text_that_is_hardly_html_is_read_without_complaint(html: str) -> None:
     assert isinstance(extract_content(html)["text"], str)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["<div>", "<p>x", "<a ", "<!--", "<a href='x'>", "&#", "<", "<table><tr><td>"]
@@ -56,5 +59,65 @@ def test_deep_and_broken_nesting_is_read_to_the_end(piece: str) -> None:
 
 
 def test_a_page_over_the_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match="at most 1048576"):
+    with pytest.raises(Refused, match="at most 1048576"):
         extract_content("a" * 1_048_577)
+
+
+HIDDEN = [
+    "<p hidden>{}</p>",
+    "<p style='display:none'>{}</p>",
+    "<div style='color: red; DISPLAY : none !important'><p>{}</p></div>",
+    "<div style='visibility: hidden'>{}</div>",
+    "<span style='font-size:0'>{}</span>",
+    "<span style='opacity: 0;'>{}</span>",
+    "<div style='position:absolute; left:-9999px'>{}</div>",
+    "<div style='/* note */display/**/:none'>{}</div>",
+    "<p aria-hidden=true>{}</p>",
+    "<dialog>{}</dialog>",
+    "<template>{}</template>",
+    "<noscript>{}</noscript>",
+    "<script>{}</script>",
+    "<style>/* {} */</style>",
+    "<textarea hidden>{}</textarea>",
+    "<!-- {} -->",
+    "<style>.x, p.y {{ color: red; display: none }}</style><p class='y'>{}</p>",
+    "<style>@import 'a'; #x {{ visibility: hidden }}</style><p id='x'>{}</p>",
+]
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+@pytest.mark.parametrize("around", ["", "<main>", "<article>", "<div>" * 300])
+def test_what_a_page_hides_is_never_in_its_text(form: str, around: str) -> None:
+    page = f"<title>T</title>{around}<p>{'What can be seen. ' * 30}</p>{form.format('SECRET')}<p>The end.</p>"
+    text = str(extract_content(page)["text"])
+    assert "SECRET" not in text
+    assert "What can be seen." in text
+
+
+@pytest.mark.parametrize(
+    "style", ["opacity:0.5", "display:block", "font-size:0.9em", "left:-5px", "width:0.5px"]
+)
+def test_what_can_be_seen_is_read(style: str) -> None:
+    page = f"<style>@media print {{ .x {{ display: none }} }}</style><p class='x' style='{style}'>SEEN</p>"
+    assert extract_content(page)["text"] == "SEEN"
+
+
+def test_the_article_of_a_page_without_marks_stands_alone() -> None:
+    paragraphs = "".join(
+        f"<p>Sentence {n} of the notice tells what happens at quay {n}.</p>" for n in range(12)
+    )
+    clutter = "".join(f"<li><a href='/{n}'>Menu {n}</a></li>" for n in range(40))
+    page = f"<body><div class='sidebar'><ul>{clutter}</ul></div><div><h1>Notice</h1>{paragraphs}</div></body>"
+    found = extract_content(page)
+    assert "Sentence 11 of the notice" in str(found["text"])
+    assert "Menu 7" not in str(found["text"])
+    assert {"href": "/7", "text": "Menu 7"} in found["links"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("inner", ["deep down", "<p hidden>deep down</p>", "<p>" + "deep down " * 90])
+@pytest.mark.parametrize("opened", ["<div>", "<div hidden>", "<span>", "<b><i>"])
+def test_ten_thousand_elements_inside_one_another(inner: str, opened: str) -> None:
+    begun = time.process_time()
+    text = str(extract_content(opened * 10_000 + inner)["text"])
+    assert time.process_time() - begun < 10
+    assert ("deep down" in text) == ("hidden" not in inner + opened)

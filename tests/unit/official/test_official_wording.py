@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.official.wording import check_claims, find_gaps, rate_risks
+from cogcli.sdk import Refused
 
 
 def kinds(found: dict[str, Any]) -> list[str]:
@@ -90,5 +91,5 @@ def test_the_worst_comes_first_and_equals_keep_their_order() -> None:
 
 @pytest.mark.parametrize("severity", [None, "huge", 3, ["high"]])
 def test_an_unknown_severity_is_refused(severity: object) -> None:
-    with pytest.raises(ValueError, match="risk 1: severity must be"):
+    with pytest.raises(Refused, match="risk 1: severity must be"):
         rate_risks([{"severity": severity}])

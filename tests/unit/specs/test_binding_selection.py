@@ -235,6 +235,53 @@ def test_targets_and_constraints_filter_bindings(safety: dict[str, Any], used: S
         assert refused(found, ENVIRON).code == "safety.scope"
 
 
+@pytest.mark.parametrize(
+    ("safety", "keys", "fits"),
+    [
+        ({"allowed_targets": ["same_tenant"]}, {"network": "public"}, False),
+        ({"allowed_targets": ["same_tenant"]}, {"network": "private"}, False),
+        (
+            {"allowed_targets": ["same_tenant"]},
+            {"network": "public", "metadata": {"targets": ["same_tenant"]}},
+            True,
+        ),
+        ({"scope_constraints": ["no_external_network"]}, {"network": "public"}, False),
+        ({"scope_constraints": ["no_external_network"]}, {"network": "private"}, True),
+        ({"scope_constraints": ["no_external_network"]}, {}, True),
+        ({"scope_constraints": ["sandboxed_execution"]}, {"network": "public"}, True),
+    ],
+)
+def test_functions_that_reach_the_network_meet_demands_as_a_remote_service_does(
+    safety: dict[str, Any], keys: dict[str, Any], fits: bool
+) -> None:
+    used = service_from({"id": "x", "kind": "pythoncall", "module": "mine", **keys}, trusted=True)
+    found = catalog(used, binding("one", "x"), safety=safety)
+    if fits:
+        assert select(found, "a.b", NONE).usable == ("one",)
+    else:
+        assert refused(found).code == "safety.scope"
+
+
+@pytest.fixture
+def no_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "cogcli.specs.eligibility.missing_module", {"parquet": "polars", "web": ""}.__getitem__
+    )
+
+
+@pytest.mark.usefixtures("no_polars")
+def test_a_binding_without_its_extra_is_not_eligible_and_its_fallback_is_chosen() -> None:
+    lacking = binding("one", extra="parquet")
+    error = refused(catalog(lacking))
+    assert (error.code, error.exit_code, error.hint) == ("env.extra", 3, "pip install 'cogcli[parquet]'")
+    assert "`polars` is not installed" in error.message
+    assert select(catalog(binding("one", extra="web")), "a.b", NONE).usable == ("one",)
+    lacking = binding("one", extra="parquet", fallback_binding_id="two")
+    chosen = select(catalog(lacking, binding("two"), defaults="one"), "a.b", NONE)
+    assert chosen.usable == ("two",)
+    assert "it needs the extra `parquet`" in chosen.chain[0].reason
+
+
 def test_pythoncall_satisfies_all_targets_and_is_local() -> None:
     safety = {
         "allowed_targets": ["same_tenant"],

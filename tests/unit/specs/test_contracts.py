@@ -470,3 +470,44 @@ def test_bounds_that_exclude_each_other_have_nothing_in_common() -> None:
 def test_a_schema_too_large_to_reason_about_is_not_known() -> None:
     wide = {"enum": ["x" * 1000] * 70}
     assert covers(wide, wide).verdict == "unknown"
+
+
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"next": {"$ref": "#/$defs/T"}, "v": {"type": "string"}},
+}
+REFERRED: dict[str, Any] = {"$ref": "#/$defs/T", "$defs": {"T": TREE}}
+RENAMED: dict[str, Any] = {"v": {"type": "string"}, "next": {"$ref": "#/$defs/1.T"}}
+INLINED: dict[str, Any] = {
+    "type": "object",
+    "properties": RENAMED,
+    "$defs": {"1.T": {"type": "object", "properties": RENAMED}},
+}
+LARGE: dict[str, Any] = {
+    "type": "object",
+    "properties": {f"property-{n}": {"type": "string"} for n in range(3000)},
+}
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "verdict"),
+    [
+        (REFERRED, INLINED, "yes"),
+        (INLINED, REFERRED, "yes"),
+        ({"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}], "$defs": {"T": TREE}}, INLINED, "yes"),
+        ({**REFERRED, "minProperties": 1}, INLINED, "no"),
+        (REFERRED, {**INLINED, "properties": {**RENAMED, "v": {"type": "number"}}}, "no"),
+        ({"properties": {"$defs": {"type": "string"}}}, {"properties": {"$defs": {"type": "number"}}}, "no"),
+        ({"properties": {"$ref": {"type": "string"}}}, {"properties": {"$ref": {"type": "number"}}}, "no"),
+        ({"type": "object"}, LARGE, "yes"),
+        ({"type": "array"}, LARGE, "unknown"),
+        (LARGE, LARGE, "unknown"),
+    ],
+)
+def test_schemas_that_read_the_same_cover_each_other(
+    either: str, wide: Any, narrow: Any, verdict: str
+) -> None:
+    if verdict != "no" or either == RUST:
+        assert covers(wide, narrow).verdict == verdict
+    else:
+        assert covers(wide, narrow).verdict in ("no", "unknown")

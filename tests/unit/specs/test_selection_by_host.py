@@ -54,7 +54,8 @@ def test_the_explanation_names_every_rule_that_was_asked_and_the_file_that_decid
         ("active", None, "names none"),
         ("override", "by-override", "named in overrides.yaml"),
     ]
-    asked = [c.rule for c in select(catalog(binding("one")), "a.b", NONE).considered]
+    preferring = SelectionOptions(prefer=("other",))
+    asked = [c.rule for c in select(catalog(binding("one")), "a.b", preferring).considered]
     assert tuple(asked) == RULES
 
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.specs import capability, skill, step
 
 from cogcli.specs.capability import Capability
-from cogcli.specs.skill_search import answer_for, rank, run_line, words_found
+from cogcli.specs.skill_search import answer_for, rank, run_line
 from cogcli.specs.skill_tools import contract_of
 
 CALLED = {"c.a": capability("c.a")}
@@ -58,18 +58,27 @@ def test_else_the_three_nearest_are_named(message: str) -> None:
     assert found.text.startswith("No skill is clearly meant. The nearest:\ndoc.digest: ")
 
 
+def _weight(message: str, id: str) -> float:
+    return rank(message, TOOLS)[f"skill:{id}"].value
+
+
 def test_a_word_that_fewer_have_weighs_more_and_most_in_the_id() -> None:
-    one_of_two, one_of_one = rank("document", TOOLS), rank("totals", TOOLS)
-    assert one_of_two["skill:doc.review"] < one_of_one["skill:table.summary"]
-    weights = rank("summary", TOOLS)
-    assert 0 < weights["skill:text.summarize"] < weights["skill:table.summary"] * 2
-    assert rank("language", TOOLS)["skill:text.language"] == 2 * rank("totals", TOOLS)["skill:table.summary"]
+    assert 0 < _weight("document", "doc.review") < _weight("totals", "table.summary")
+    assert 0 < _weight("totals", "table.summary") < _weight("language", "text.language")
     assert list(rank("text", dict(reversed(TOOLS.items())))) == list(rank("text", TOOLS))
 
 
+def test_of_two_ids_that_have_a_word_the_one_with_fewer_others_comes_first() -> None:
+    tools = {**TOOLS, "skill:text.language-note": _tool("text.language-note", "The language of a text.")}
+    assert next(iter(rank("the language of my text", tools))) == "skill:text.language"
+
+
 def test_words_count_where_they_begin_a_word() -> None:
-    assert rank("able", TOOLS)["skill:table.summary"] == 0
-    assert rank("tab", TOOLS)["skill:table.summary"] > 0
+    assert _weight("able", "table.summary") == 0 < _weight("tab", "table.summary")
+
+
+def test_a_message_that_says_much_else_means_no_skill_clearly() -> None:
+    assert answer_for("rivers carry sand and language", {}, TOOLS).hit is None
 
 
 def test_nothing_to_find() -> None:
@@ -80,7 +89,7 @@ def test_an_answer_names_what_is_missing_and_the_line_that_runs_it() -> None:
     hit = answer_for("table", {"path": "it's.csv", "limit": 3}, TOOLS).hit
     assert hit is not None
     assert hit.missing == ("group",)
-    assert hit.run == """cogcli run table.summary -p path='it'"'"'s.csv' -p group=… -p limit:=3"""
+    assert hit.run == """cogcli run table.summary -p path='it'"'"'s.csv' -p group=… -p limit=3"""
     assert hit.text == f"table.summary: Totals of a table. It needs group.\n  {hit.run}"
 
 
@@ -105,7 +114,3 @@ def test_the_line_has_what_was_given(given: dict[str, Any], expected: str) -> No
 def test_a_secret_is_in_no_line() -> None:
     tool = _tool("t.s", "S.", "api_key!:string")
     assert run_line("t.s", tool.inputs, {"api_key": "k-1"}) == "cogcli run t.s -p api_key=…"
-
-
-def test_the_words_of_a_search_may_stand_anywhere_in_a_text() -> None:
-    assert words_found(["umm", "x"], "Summary") == ["umm"]

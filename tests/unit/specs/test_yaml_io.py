@@ -851,3 +851,19 @@ def test_json_that_is_accepted_has_the_values_of_a_json_parser(
         assert repr(found.value) == repr(json.loads(text))
     else:
         assert {p.code for p in found.problems} == {"yaml.characters"}
+
+
+@pytest.mark.parametrize("value", ["${inputs.text}", "Dear ${inputs.text}!", "${ inputs.text }"])
+@pytest.mark.parametrize("frame", ["a: {text: #}", "a:\n  - b: {text: #, c: 1}", "a: [#]"])
+def test_a_reference_filled_in_without_quotes_is_told_with_the_right_form(frame: str, value: str) -> None:
+    (problem,) = parse(frame.replace("#", value).encode(), file="f").problems
+    assert (problem.code, problem.message) == (
+        "yaml.syntax",
+        "`${inputs.text}` cannot stand here without quotes",
+    )
+    assert problem.hint == 'write inputs.text, or {$text: "... ${inputs.text}"} for a text with it'
+
+
+def test_a_variable_without_quotes_is_told_to_be_quoted() -> None:
+    (problem,) = parse(b"headers: {X-Key: ${SHOP_KEY}}", file="f").problems
+    assert problem.hint == "add it, or quote the text"

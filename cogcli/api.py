@@ -1,0 +1,370 @@
+"""cogcli from Python: open a project, list and run its skills, resume runs, read episodes (docs/reference/api.md).
+
+The use cases are those of the commands. Nothing here prints, asks, exits or changes the process; what a command would
+refuse is raised as CogcliError, whose `code` `cogcli explain` knows. How a run ended is no exception: see `SkillRun`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
+
+from cogcli.app import episodes, resume
+from cogcli.app.inventory.kinds import list_specs, spec_details
+from cogcli.app.run_skill import environment_of, options_of, policy_request
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS, convert
+from cogcli.app.state_document import expand_references, iterate_shown_events, parse_state, read_stored_state
+from cogcli.app.verify_episodes import verify_episode
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
+from cogcli.core.problems import suggestion
+from cogcli.episode.layout import is_trace_id
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
+from cogcli.events.envelope import Event
+from cogcli.runs.given_inputs import GivenRun, prepare_given
+from cogcli.runs.launch import launch
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.policy_request import PolicyRequest
+from cogcli.runs.prepare import RunRequest
+from cogcli.runs.results import Control, RunResult
+from cogcli.runs.resume import ResumeRequest
+from cogcli.specs.pack import MODES
+
+__all__ = [
+    "CogcliError",
+    "Control",
+    "Episode",
+    "EpisodeRow",
+    "Event",
+    "OpenApproval",
+    "Options",
+    "Project",
+    "RunFailed",
+    "SkillRun",
+]  # fmt: skip
+
+Listener = Callable[[Event], None]
+_SETTINGS: Final = frozenset(
+    (
+        "trust_level",
+        "keep_going",
+        "max_workers",
+        "timeout",
+        "step_timeout",
+        "conformance",
+        "prefer",
+        "durability",
+    )
+)
+"""Options that are settings, too, and checked as these."""
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that UTF-8 can hold."""
+    return isinstance(value, str) and value.encode(errors="replace").decode() == value
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_is_text, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _maps_to(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, Mapping) and all(map(_is_text, value)) and all(map(fits, value.values()))
+    )
+
+
+_EXPECTED: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "goal": (_is_text, "a text"),
+    "frame": (_maps_to(lambda value: True), "a mapping of the six fields of a frame"),
+    "trace_id": (
+        lambda value: _is_text(value) and is_trace_id(value),
+        "1 to 128 letters, digits, `.`, `_`, `:` or `-`",
+    ),
+    "seed": (_is_number, "a whole number from 0"),
+    "tags": (_maps_to(_is_text), "a mapping of texts"),
+    "confirm": (_are_texts, "a list of capabilities"),
+    "bind": (_maps_to(_is_text), "a mapping of capabilities to bindings"),
+    "pack": (_is_text, "ID or ID@VERSION"),
+    "intent": (_is_text, "a text"),
+    "user": (_is_text, "a text"),
+    "safety_mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
+    "budget": (_maps_to(_is_number), "a mapping of names to whole numbers"),
+}
+
+
+class Options(TypedDict, total=False):
+    """What a run takes beside its inputs: the flags of `cogcli run`, with their defaults from the project's settings.
+    Times are in seconds."""
+
+    goal: str
+    frame: Mapping[str, Any]
+    trace_id: str
+    seed: int
+    tags: Mapping[str, str]
+    trust_level: str
+    confirm: Sequence[str]
+    bind: Mapping[str, str]
+    prefer: Sequence[str]
+    keep_going: bool
+    max_workers: int
+    timeout: float
+    step_timeout: float
+    conformance: str
+    durability: str
+    pack: str
+    intent: str
+    user: str
+    safety_mode: str
+    budget: Mapping[str, int]
+
+
+class RunFailed(Exception):
+    """Raised by `SkillRun.require` for a run that did not end `ok` or `partial`; `run` is that run."""
+
+    def __init__(self, run: SkillRun) -> None:
+        error = run.error or {}
+        super().__init__(f"{run.status}: {error.get('code', '')}: {error.get('message', '')}".rstrip(": "))
+        self.run = run
+
+
+class OpenApproval(NamedTuple):
+    """An open question of a run that waits. `input` is what would be sent, secrets masked."""
+
+    approval_id: str
+    capability: str
+    step: str
+    reason: str
+    input: Any
+    gate: str | None
+    roles: tuple[str, ...]
+    expires_at: str | None
+
+
+class Episode:
+    """A run on disk, finished or not. It is read anew by each call."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.id = directory.name
+
+    def events(self) -> Iterator[Event]:
+        """The events in the order of the log. Raises CogcliError `episode.unreadable`."""
+        return iterate_shown_events(self.directory)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The document of `state.json`, large values read from their files. Raises CogcliError `episode.unreadable`,
+        also for a run that has none yet."""
+        data = read_stored_state(self.directory)
+        if data is None:
+            raise EnvironmentRefusal("episode.unreadable", f"`{self.id}` has no state.json yet")
+        return expand_references(parse_state(data, self.directory), self.directory)
+
+    @property
+    def waits_for(self) -> list[OpenApproval]:
+        """The approvals that the run waits for; empty for one that waits for none."""
+        return [_approval(event) for event in LogIndex(self.events()).open_requests]
+
+    def findings(self, *, key: str | None = None, head: str | None = None) -> list[dict[str, Any]]:
+        """What `cogcli verify` finds: objects with `severity`, `code`, `file`, `line`, `message`. Nothing was altered
+        where none has the severity `error`."""
+        return [finding._asdict() for finding in verify_episode(self.directory, key=key, head=head).findings]
+
+    def __repr__(self) -> str:
+        return f"Episode({str(self.directory)!r})"
+
+
+class SkillRun(NamedTuple):
+    """How a run ended. `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`; `exit_code` is that of
+    the command; `outputs` are those of the skill where it is `ok` or `partial`, else None; `error` is the object of the
+    envelope (`code`, `message`, `step`, ...)."""
+
+    status: str
+    exit_code: int
+    outputs: dict[str, Any] | None
+    error: dict[str, Any] | None
+    metrics: dict[str, Any]
+    episode: Episode
+
+    def require(self) -> dict[str, Any]:
+        """The outputs. Raises RunFailed for a run without any."""
+        if self.status not in ("ok", "partial"):
+            raise RunFailed(self)
+        return self.outputs or {}
+
+
+class Project:
+    """The project that a directory is in, or the shipped skills alone where it is in none.
+
+    `registry` are more registry roots, `runs_dir` is where episodes are written. An instance may be used by several
+    threads: each run has settings of its own. Whether a project may start code is decided as for the commands, by
+    `cogcli config trust` or `COGCLI_TRUST_PROJECT`.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] = ".",
+        *,
+        registry: Iterable[str | os.PathLike[str]] = (),
+        runs_dir: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        flags: dict[str, Any] = {}
+        if roots := [os.path.abspath(root) for root in registry]:
+            flags["registry"] = roots
+        if runs_dir is not None:
+            flags["runs_dir"] = os.path.abspath(runs_dir)
+        self._flags = flags
+        self._environ = os.environ if environ is None else environ
+        self._base = os.path.abspath(directory)
+
+    def _settings(self, **flags: Any) -> Settings:
+        return Settings({**self._flags, **flags}, self._environ, base=self._base)
+
+    # -- skills -------------------------------------------------------------------------------------------------------
+
+    def skills(self, *, usable: bool = False) -> list[dict[str, Any]]:
+        """The rows of `cogcli skills ls --json`, by id; with `usable` only those that can run here."""
+        return list_specs(self._settings(), "skills", usable=usable)
+
+    def skill(self, skill_id: str) -> dict[str, Any]:
+        """The object of `cogcli skills show`: inputs, outputs, steps. Raises CogcliError `skill.not-found`."""
+        return spec_details(self._settings(), "skills", skill_id)
+
+    def run(
+        self,
+        skill_id: str,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        on_event: Listener | None = None,
+        control: Control | None = None,
+        **options: Unpack[Options],
+    ) -> SkillRun:
+        """Run a skill to its end, or until it waits for a person; blocks meanwhile.
+
+        `on_event` is called with each event after it is on disk, in this thread. `control.cancel("SIGINT")`, from
+        another thread, stops the run as Ctrl-C does. Raises CogcliError for what is wrong before it begins; then
+        nothing ran and nothing was written.
+        """
+        settings, given = self._given(skill_id, _plain("inputs", inputs or {}), options)
+        environment = environment_of(settings)
+        catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
+        prepared = prepare_given(catalog, given, environment.environ)
+        return _run_of(launch(environment, prepared, listener=on_event, control=control))
+
+    def _given(self, skill_id: str, inputs: dict[str, Any], options: Options) -> tuple[Settings, GivenRun]:
+        _require_fitting(options)
+        settings = self._settings(**{name: value for name, value in options.items() if name in _SETTINGS})
+        settings.named.append(inputs)
+        goal = {"goal": options["goal"]} if "goal" in options else {}
+        frame = _plain("frame", {**options.get("frame", {}), **goal})
+        policy = PolicyRequest(
+            options.get("pack", ""), options.get("intent", ""), options.get("user", ""),
+            options.get("safety_mode", ""), dict(options.get("budget", {})),
+        )  # fmt: skip
+        request = RunRequest(
+            skill_id=skill_id,
+            inputs=inputs,
+            frame=frame,
+            trace_id=options.get("trace_id"),
+            confirmed=tuple(options.get("confirm", ())),
+            binds=dict(options.get("bind", {})),
+            seed=options.get("seed", 0),
+            tags=dict(options.get("tags", {})),
+            policy=policy_request(settings, policy),
+            **options_of(settings),
+        )
+        return settings, GivenRun(request, (), ())
+
+    def resume(
+        self,
+        episode: str | Episode,
+        *,
+        approve: Sequence[str] = (),
+        reject: Sequence[str] = (),
+        by: str = "",
+        reason: str = "",
+        abort: bool = False,
+        on_event: Listener | None = None,
+        control: Control | None = None,
+    ) -> SkillRun:
+        """Continue a run that waits or was cut off, in its own episode. `approve` and `reject` hold ids of approvals,
+        capabilities or gates; `by` is who decides, `NAME` or `NAME:ROLE`. Raises CogcliError as the command does."""
+        request = ResumeRequest(tuple(approve), tuple(reject), by, reason, abort=abort)
+        inner = control or Control()
+        result = resume.resume(
+            self._settings(),
+            self.episode(episode).directory,
+            request,
+            listener=on_event or _ignore,
+            control=inner,
+        )
+        return _run_of(result)
+
+    # -- episodes -----------------------------------------------------------------------------------------------------
+
+    def episode(self, name: str | os.PathLike[str] | Episode = "@last") -> Episode:
+        """An episode by id, prefix, `@last`, `@failed`, trace id or directory. Raises CogcliError `episode.unknown`,
+        `episode.ambiguous`."""
+        if isinstance(name, Episode):
+            return name
+        return Episode(episodes.find(self._settings(), os.fspath(name)))
+
+    def episodes(
+        self, *, skill: str | None = None, outcome: str | None = None, tags: Mapping[str, str] | None = None,
+        trace_id: str | None = None, limit: int | None = 20,
+    ) -> list[EpisodeRow]:  # fmt: skip
+        """Rows of episodes, newest first, at most `limit`."""
+        wanted = EpisodeFilter(skill, (outcome,) if outcome else (), trace_id, tuple((tags or {}).items()))
+        return episodes.list_episodes(self._settings(), wanted, limit)
+
+
+def _require_fitting(options: Mapping[str, Any]) -> None:
+    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does not take."""
+    for name, value in options.items():
+        if name in _SETTINGS:
+            fits, expected = convert(KEYS[name], value) is not None, KEYS[name].expected
+        elif name in _EXPECTED:
+            test, expected = _EXPECTED[name]
+            fits = test(value)
+        else:
+            hint = suggestion(name, sorted(Options.__annotations__))
+            raise UsageError("usage.flag", f"no option `{name}`", hint=hint)
+        if not fits:
+            raise UsageError("usage.value", f"`{name}`: found {preview(value)}", expected=expected)
+
+
+def _plain(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is given, as plain JSON that shares nothing with it. Raises UsageError `input.json`."""
+    try:
+        plain: dict[str, Any] = to_plain_json(dict(value))
+    except (NotJson, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, NotJson) else f"found {preview(value)}, expected a mapping"
+        raise UsageError("input.json", f"`{name}`: {reason}", hint="give JSON values") from error
+    return plain
+
+
+def _run_of(result: RunResult) -> SkillRun:
+    outputs = result.outputs if result.status in ("ok", "partial") else None
+    episode = Episode(Path(result.directory))
+    return SkillRun(result.status, result.exit_code, outputs, result.error, result.metrics, episode)
+
+
+def _approval(event: Event) -> OpenApproval:
+    asked = event.payload
+    return OpenApproval(
+        asked["approval_id"], asked["capability"], asked["step_id"], asked["reason"], asked.get("input"),
+        asked.get("gate"), tuple(asked.get("approver_roles") or ()), asked.get("expires_at"),
+    )  # fmt: skip
+
+
+def _ignore(event: Event) -> None:
+    pass

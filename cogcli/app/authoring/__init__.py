@@ -1,0 +1,1 @@
+"""`new ...`: files that somebody begins with."""

@@ -1,0 +1,77 @@
+"""`registry stats`: how many specs there are, and what the runs of the runs directory called
+(docs/reference/command-line.md#registry-checks)."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+from cogcli.app import episodes
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.core.errors import CogcliError
+from cogcli.episode.log_reader import iterate_events
+from cogcli.report.run_fold import RunFold, fold
+from cogcli.specs.skill import NESTED
+
+KINDS: Final = ("skills", "capabilities", "bindings", "services")
+
+
+class _Calls(NamedTuple):
+    """The calls of one capability: milliseconds of those that ended well, and the number of the others."""
+
+    times: list[int]
+    failed: Counter[str]
+
+
+def measure_calls(settings: Settings) -> dict[str, Any]:
+    """`specs`: by kind how many there are and how many by domain; `episodes`: how many were read and could not be;
+    `calls`: by capability its calls, the failed ones by code, the median and the 95th percentile of milliseconds."""
+    catalog = open_registry(settings).everything()
+    ids = {kind: sorted(getattr(catalog, kind)) for kind in KINDS}
+    specs = {
+        kind: {"total": len(own), "domains": dict(sorted(Counter(map(_domain, own)).items()))}
+        for kind, own in ids.items()
+        if kind in ("skills", "capabilities")
+    }
+    specs |= {kind: {"total": len(ids[kind])} for kind in KINDS[2:]}
+    calls: dict[str, _Calls] = {}
+    read = unreadable = 0
+    for row in episodes.store_of(settings).episode_rows():
+        try:
+            _count(calls, fold(iterate_events(row.directory)))
+        except CogcliError:
+            unreadable += 1
+        else:
+            read += 1
+    rows = [_row(id, found) for id, found in sorted(calls.items())]
+    return {"specs": specs, "episodes": {"read": read, "unreadable": unreadable}, "calls": rows}
+
+
+def _domain(id: str) -> str:
+    return id.partition(".")[0]
+
+
+def _count(calls: dict[str, _Calls], run: RunFold) -> None:
+    for view in run.runs.values():
+        for step in view.steps.values():
+            if not step.attempts or step.reused or not step.uses or step.uses.startswith(NESTED):
+                continue
+            one = calls.setdefault(step.uses, _Calls([], Counter()))
+            if step.status == "done" and step.ms is not None:
+                one.times.append(step.ms)
+            elif step.status == "failed":
+                one.failed[str((step.error or {}).get("code") or "")] += 1
+
+
+def _row(id: str, found: _Calls) -> dict[str, Any]:
+    times = sorted(found.times)
+    return {
+        "capability": id,
+        "calls": len(times) + found.failed.total(),
+        "failed": found.failed.total(),
+        "codes": dict(sorted(found.failed.items())),
+        "median_ms": round(statistics.median(times), 1) if times else None,
+        "p95_ms": times[min(len(times) - 1, len(times) * 95 // 100)] if times else None,
+    }

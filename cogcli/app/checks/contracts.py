@@ -1,0 +1,347 @@
+"""`registry contracts` and `smoke`: capabilities called through their bindings by a real run, and judged
+(docs/reference/command-line.md#registry-checks).
+
+1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs directory and the
+   user's state in a temporary directory. Files of examples are written there, too.
+2. What is outside of this machine is called only where the caller names it, or where it has no effects and the network
+   may be used. Of what has effects, only shipped functions are called: these change nothing but their directory.
+   What an untrusted layer says is not called at all.
+3. What is not called for such a reason is skipped, with its need; it has not passed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_need, protocol_extra
+from cogcli.app.registry import Layers, open_registry, selection_options, writing
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.bindings.breaker import Circuits
+from cogcli.core.errors import UsageError
+from cogcli.core.problems import ProblemsFound, suggestion
+from cogcli.core.system_text import variable
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import StepView
+from cogcli.runs.launch import launch
+from cogcli.runs.prepare import RunEnvironment, RunRequest, prepare_one_step
+from cogcli.specs.binding import Binding
+from cogcli.specs.binding_chain import ChainLink
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.examples import Example, content_of, examples_of, is_inside
+from cogcli.specs.layers import BUILT_IN, Layer
+from cogcli.specs.selection import SelectionOptions
+from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from cogcli.verification.contract import (
+    CallOutcome,
+    ContractCall,
+    example_calls,
+    judge_call,
+    least_inputs,
+    refused_calls,
+)
+
+_SKILL: Final = "registry.contracts"
+_CURES: Final = {"env.extra": "extra", "env.missing": "service", "env.isolation": "isolation"}
+"""The codes of calls that could not be made here, and the kind of need that they tell."""
+
+
+class Checked(NamedTuple):
+    """The result of one capability, and what it needs where it was not called."""
+
+    result: CheckResult
+    needs: tuple[Need, ...] = ()
+
+
+class ContractResults(NamedTuple):
+    """Results by capability, in order; the seconds that they took; the folds of the runs with the catalog that they
+    ran in."""
+
+    checked: tuple[Checked, ...]
+    seconds: float
+    folds: tuple[RunFold, ...]
+    catalog: Catalog
+
+
+class _Planned(NamedTuple):
+    """A call of a round: what is called, through which binding."""
+
+    capability: Capability
+    binding: Binding
+    call: ContractCall
+    exact: bool
+
+
+def sound_catalog(settings: Settings) -> Catalog:
+    """All specs of all layers. Raises ProblemsFound where one has errors: then nothing can be told of them."""
+    catalog = open_registry(settings).everything()
+    found = check(catalog, options=selection_options(settings))
+    errors = [problem for problem in found if problem.severity == "E"]
+    if errors:
+        raise ProblemsFound(errors)
+    return catalog
+
+
+def ids_named(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
+    """The ids, sorted, that words name, as ids or patterns of them; all without words. Raises UsageError `usage.value`
+    for a word that names none."""
+    for word in words:
+        if not any(fnmatchcase(id, word) for id in known):
+            hint = suggestion(word, sorted(known))
+            raise UsageError("usage.value", f"there is no {kind} `{word}`", hint=hint)
+    return sorted(id for id in known if not words or any(fnmatchcase(id, word) for word in words))
+
+
+def check_contracts(
+    settings: Settings, words: Sequence[str] = (), *, real: Collection[str] = (), once: bool = False
+) -> ContractResults:
+    """Call each capability, or those that words name, with its examples through each binding that can be called, and
+    with inputs that must be refused; with `once` only with its first example through the binding that is selected.
+
+    `real` are capabilities that are called wherever they are and whatever they do. Raises ProblemsFound,
+    EnvironmentRefusal, UsageError.
+    """
+    catalog = sound_catalog(settings)
+    ids, begun = ids_named(words, catalog.capabilities, "capability"), time.monotonic()
+    with writing("the directory of temporary files"):
+        place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)
+    with place as folder:
+        survey = _ContractCalls(settings, catalog, folder, real)
+        for id in ids:
+            survey.add(catalog.capabilities[id], once=once)
+        folds = tuple(survey.run(place, planned) for (_, place), planned in survey.rounds.items())
+        checked = tuple(survey.checked(id) for id in ids)
+    return ContractResults(checked, time.monotonic() - begun, folds, catalog)
+
+
+class _ContractCalls:
+    """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps what came of them."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]) -> None:
+        self.rounds: dict[tuple[int, str], list[_Planned]] = {}
+        """By number of the binding and the folder of an example that has one of its own."""
+        self._settings = settings
+        self._options = selection_options(settings)
+        self._layers = Layers(settings)
+        self._catalog = _without_fallbacks(catalog)
+        self._folder = folder
+        self._real = real
+        self._needs: dict[str, tuple[Need, ...]] = {}
+        self._outcomes: dict[str, list[tuple[_Planned, CallOutcome, int]]] = {}
+        self._all_needs = MissingNeeds(self._catalog, self._options, frozenset())
+
+    def add(self, capability: Capability, *, once: bool) -> None:
+        """Plan the calls of a capability."""
+        needs = self._all_needs.capability(capability.id)
+        if not needs:
+            needs = tuple(self._not_called(capability))
+        if not needs and not examples_of(capability):
+            needs = (Need("example", "no example that runs"),)
+        self._needs[capability.id] = needs
+        if not needs:
+            for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
+                for planned in self._calls(capability, binding, first=number == 0, once=once):
+                    example = planned.call.example
+                    place = self._place_of(capability, example) if example and example.own_folder else ""
+                    self.rounds.setdefault((number, place), []).append(planned)
+
+    def _not_called(self, capability: Capability) -> Iterator[Need]:
+        """Why the selected binding of a capability is not called although it could be."""
+        if capability.id in self._real:
+            return
+        link = called_first(self._catalog, capability.id, self._options)
+        outside = outside_need(self._catalog, capability, link)
+        layers = self._layers_of(capability, link)
+        shipped = outside is None and {layer.name for layer in layers} == {BUILT_IN}
+        if not all(layer.trusted for layer in layers):
+            yield Need("trust", "its layer is not trusted", "cogcli config trust")
+        elif outside and (capability.effect != "none" or not variable(self._settings.environ, NETWORK)):
+            yield outside._replace(cure=f"{NETWORK}=1" if capability.effect == "none" else "")
+        elif capability.effect != "none" and not shipped:
+            yield Need("effects", f"its effect class is {capability.effect}")
+
+    def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
+        """The layers that say what is called: of the capability, its examples among it, of the binding and of the
+        service. What is in no layer is as untrusted as a layer can be."""
+        binding = self._catalog.bindings[link.binding_id]
+        service = self._catalog.services[link.service_id or ""]
+        known = {layer.name: layer for layer in self._settings.layers}
+        names = (self._layers.of(capability.file), binding.layer, service.layer)
+        return [known.get(name) or Layer(name, "", False) for name in names]
+
+    def _bindings(self, capability: Capability) -> list[Binding]:
+        """The selected binding, then the others that can be called here."""
+        catalog = self._catalog
+        first = called_first(catalog, capability.id, self._options).binding_id
+        found = [catalog.bindings[first]]
+        for id in catalog.bindings_of.get(capability.id, ()):
+            named = self._options._replace(binds={capability.id: id})
+            link = called_first(catalog, capability.id, named)
+            service = catalog.services.get(link.service_id or "")
+            if id == first or service is None or not link.eligible:
+                continue
+            if outside_need(catalog, capability, link) or protocol_extra(service):
+                continue
+            if not all(layer.trusted for layer in self._layers_of(capability, link)):
+                continue
+            found.append(catalog.bindings[id])
+        return found
+
+    def _calls(
+        self, capability: Capability, binding: Binding, *, first: bool, once: bool
+    ) -> Iterator[_Planned]:
+        calls = example_calls(capability, self._path_of(capability))
+        given = calls[0].inputs if calls else least_inputs(capability)
+        if once:
+            calls = calls[:1]
+        elif first:
+            calls += refused_calls(capability, given)
+        for call in calls:
+            yield _Planned(capability, binding, call, first)
+
+    def _path_of(self, capability: Capability) -> Callable[[Example, str], str]:
+        def path(example: Example, name: str) -> str:
+            return os.path.normpath(os.path.join(self._place_of(capability, example), name))
+
+        return path
+
+    def _place_of(self, capability: Capability, example: Example) -> str:
+        """The folder of an example with its files, made where it is not there."""
+        folder = os.path.join(self._folder, "files", capability.id, str(example.number))
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            write_files(folder, example.files)
+        return folder
+
+    def run(self, place: str, calls: Sequence[_Planned]) -> RunFold:
+        """Run calls as the steps of one run, with this working directory."""
+        planned = {f"c{n}": each for n, each in enumerate(calls)}
+        binds = {each.capability.id: each.binding.id for each in planned.values()}
+        skill = _skill(planned)
+        request = RunRequest(
+            _SKILL, {}, {}, None, trust_level="privileged", confirmed=tuple(binds), binds=binds,
+            fail_fast=False, durability="none",
+        )  # fmt: skip
+        environ = {**self._settings.environ, "XDG_STATE_HOME": os.path.join(self._folder, "state")}
+        selection = SelectionOptions(binds, None, environ)
+        fold = RunFold()
+        place = place or os.path.join(self._folder, "none")
+        os.makedirs(place, exist_ok=True)
+        # Shipped functions write below the working directory alone.
+        with _variable("XDG_STATE_HOME", environ["XDG_STATE_HOME"]), chdir(place):
+            prepared = prepare_one_step(self._catalog, skill, request, selection)
+            result = launch(self._environment(environ), prepared, listener=fold.apply)
+        values = result.finished.state.vars
+        views = fold.root.steps if fold.root else {}
+        for step, each in planned.items():
+            view = views[step]
+            asked = self._outcomes.setdefault(each.capability.id, [])
+            asked.append((each, _outcome(view, step, each.capability, values), view.ms or 0))
+        return fold
+
+    def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
+        # Files are not confined to those of a project that is not trusted: what such a one says is not called.
+        return environment_of(self._settings.copy_for_run())._replace(
+            reads=None,
+            runs_dir=os.path.join(self._folder, "runs"),
+            state_dir=os.path.join(self._folder, "state", "cogcli"),
+            environ=environ,
+            signer=lambda: None,
+            circuits=Circuits(),
+            export=None,
+        )
+
+    def checked(self, id: str) -> Checked:
+        """What came of a capability."""
+        capability = self._catalog.capabilities[id]
+        base = CheckResult(
+            id, SKIPPED, subject=" ".join(capability.description.split()), file=capability.file
+        )
+        if needs := self._needs[id]:
+            return Checked(base._replace(reason=f"needs {needs[0].text}"), needs)
+        asked = self._outcomes[id]
+        lacking = [need for _, outcome, _ in asked for need in _needed(outcome)]
+        checks = tuple(
+            check._replace(name=check.name if each.exact else f"{check.name}, {each.binding.id}")
+            for each, outcome, _ in asked
+            for check in [judge_call(each.call, outcome, exact=each.exact)]
+            if not any(_needed(outcome))
+        )
+        failed = next(((check, each) for check in checks for each in [check] if not check.passed), None)
+        whole = base._replace(checks=checks, ms=sum(ms for *_, ms in asked))
+        if failed:
+            reason = f"{failed[0].name}: {failed[0].detail}"
+            return Checked(whole._replace(status=FAILED, reason=reason, code="verify.failed"))
+        if lacking:
+            return Checked(whole._replace(reason=f"needs {lacking[0].text}"), tuple(dict.fromkeys(lacking)))
+        return Checked(whole._replace(status=PASSED))
+
+
+def _needed(outcome: CallOutcome) -> Iterator[Need]:
+    """What a call that could not be made needs."""
+    if kind := _CURES.get(outcome.code):
+        yield Need(kind, outcome.message, outcome.hint)
+
+
+def _outcome(view: StepView, step: str, capability: Capability, values: Mapping[str, Any]) -> CallOutcome:
+    error = view.error or {}
+    outputs = {name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values}
+    code, message = str(error.get("code") or ""), str(error.get("message") or view.reason)
+    return CallOutcome(view.status, code, message, outputs, bool(view.attempts), str(error.get("hint") or ""))
+
+
+def _skill(planned: Mapping[str, _Planned]) -> dict[str, Any]:
+    """A skill whose steps are these calls; each output goes into a variable of its own."""
+    steps = [
+        {
+            "id": step,
+            "uses": each.capability.id,
+            "input": {name: {"$literal": value} for name, value in each.call.inputs.items()},
+            "output": {name: f"vars.{step}_{name}" for name in each.capability.outputs},
+            "config": {"depends_on": []},
+        }
+        for step, each in planned.items()
+    ]
+    head = {"id": _SKILL, "name": "Contracts", "description": "Calls of capabilities.", "version": "1.0.0"}
+    return {**head, "inputs": {}, "outputs": {}, "steps": steps}
+
+
+def _without_fallbacks(catalog: Catalog) -> Catalog:
+    def alone(binding: Binding) -> Binding:
+        kept = {key: value for key, value in binding.metadata.items() if key != "fallback_binding_id"}
+        return binding._replace(metadata=kept)
+
+    return catalog._replace(bindings={id: alone(one) for id, one in catalog.bindings.items()})
+
+
+def write_files(folder: str, files: Mapping[str, Any]) -> None:
+    """Write the files of an example below a folder; those of a wrong form are told by `validate` and left out."""
+    for name, content in files.items():
+        data = content_of(content)
+        if data is not None and is_inside(name):
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process: shipped functions run in it and find the user's state by that."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,135 @@
+"""`registry executability` and `coverage`: which skills run here, and what of the registry really ran
+(docs/reference/command-line.md#registry-checks)."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, sound_catalog
+from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_need
+from cogcli.app.registry import selection_options
+from cogcli.app.settings import Settings
+from cogcli.app.skill_test_catalog import reached_capabilities
+from cogcli.app.skill_tests import CaseResults, all_cases, run_cases, unmet_needs
+from cogcli.core.errors import OK, BindingResolutionError
+from cogcli.core.problems import ProblemsFound
+from cogcli.core.system_text import variable
+from cogcli.report.run_fold import RunFold
+from cogcli.specs.catalog import Catalog
+from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from cogcli.verification.skill_case import SkillCase
+
+_JOBS: Final = 4
+KINDS: Final = ("capabilities", "bindings", "skills")
+
+
+class SkillResults(NamedTuple):
+    """The result of each skill, in order, and the seconds that they took."""
+
+    checked: tuple[Checked, ...]
+    seconds: float
+
+
+def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
+    """Run each skill, or those that words name, by the cases beside it. One has passed where a case runs it to a good
+    end and none fails; what else it needs is told. Raises ProblemsFound, EnvironmentRefusal, UsageError."""
+    catalog, begun = sound_catalog(settings), time.monotonic()
+    by_skill: dict[str, list[SkillCase]] = {id: [] for id in ids_named(words, catalog.skills, "skill")}
+    cases, tested = _tested(settings, by_skill)
+    for case in cases:
+        by_skill[case.skill_id].append(case)
+    needs = MissingNeeds(catalog, selection_options(settings), frozenset())
+    results = {result.id: result for result in tested.results.results}
+    checked = tuple(
+        _checked(settings, catalog, id, needs.skill(id), [(case, results[case.id]) for case in own])
+        for id, own in by_skill.items()
+    )
+    return SkillResults(checked, time.monotonic() - begun)
+
+
+def _tested(settings: Settings, skills: Collection[str]) -> tuple[tuple[SkillCase, ...], CaseResults]:
+    """The cases of skills and what they gave; nothing is kept of their runs. Raises ProblemsFound for files that are
+    none."""
+    found = all_cases(settings)
+    if found.problems:
+        raise ProblemsFound(list(found.problems))
+    cases = tuple(case for case in found.cases if case.skill_id in skills)
+    tested = run_cases(settings, cases, jobs=_JOBS)
+    for run in tested.runs.values():
+        if run.directory:
+            shutil.rmtree(Path(run.directory).parent, ignore_errors=True)
+    return cases, tested
+
+
+def _checked(
+    settings: Settings, catalog: Catalog, id: str, needs: tuple[Need, ...],
+    ran: list[tuple[SkillCase, CheckResult]],
+) -> Checked:  # fmt: skip
+    skill = catalog.skills[id]
+    base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
+    failed = next((result for _, result in ran if result.status == FAILED), None)
+    if failed is not None:
+        reason = f"{failed.id}: {failed.reason}"
+        return Checked(base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed"))
+    needs = needs or tuple(_not_there(settings, catalog, id))
+    good = [(case, result) for case, result in ran if case.expect.get("exit_code", OK) == OK]
+    passed = [(case, result) for case, result in good if result.status == PASSED]
+    if not needs and not passed:
+        unmet = [need for case, _ in good for need in unmet_needs(settings, case)]
+        needs = tuple(unmet) or (Need("case", "a case that runs it", "cogcli test --record EP"),)
+    if needs:
+        return Checked(base._replace(reason=f"needs {needs[0].text}"), needs)
+    took = sum(result.ms or 0 for _, result in passed)
+    return Checked(base._replace(status=PASSED, checks=passed[0][1].checks, ms=took))
+
+
+def _not_there(settings: Settings, catalog: Catalog, id: str) -> Iterator[Need]:
+    """What a skill calls outside of this machine, unless the network may be used."""
+    if variable(settings.environ, NETWORK):
+        return
+    for capability in reached_capabilities(catalog, id):
+        try:
+            link = called_first(catalog, capability.id, selection_options(settings))
+        except BindingResolutionError:
+            continue
+        if need := outside_need(catalog, capability, link):
+            yield need._replace(cure=f"{NETWORK}=1")
+
+
+# -- what ran --------------------------------------------------------------------------------------------------------
+
+
+def measure_coverage(settings: Settings) -> dict[str, dict[str, Any]]:
+    """By kind: how many there are in all layers, how many ran when all examples were called and all cases were run, and
+    which did not. What a stub answered did not run. Raises as `check_skills`."""
+    called = check_contracts(settings)
+    _, tested = _tested(settings, called.catalog.skills)
+    ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for fold in called.folds:
+        _note(ran, called.catalog, fold, frozenset())
+    for run in tested.runs.values():
+        _note(ran, run.catalog, run.fold, run.catalog.stubbed)
+    counts = {}
+    for kind in KINDS:
+        all_ids = sorted(getattr(called.catalog, kind))
+        missing = [id for id in all_ids if id not in ran[kind]]
+        counts[kind] = {"total": len(all_ids), "ran": len(all_ids) - len(missing), "missing": missing}
+    return counts
+
+
+def _note(ran: Mapping[str, set[str]], catalog: Catalog, fold: RunFold, stubbed: frozenset[str]) -> None:
+    """Note what a log says was called and answered, gates and nested runs among it."""
+    for view in fold.runs.values():
+        if view.status == "ok":
+            ran["skills"].add(view.skill)
+        for step in view.steps.values():
+            capability = catalog.capability(step.uses)
+            if capability is None or capability.id in stubbed or not step.binding:
+                continue
+            if any(attempt.get("status") == "success" for attempt in step.attempts):
+                ran["capabilities"].add(capability.id)
+                ran["bindings"].add(step.binding)

@@ -1,0 +1,136 @@
+"""`validate --fix`: what has one right answer in the user's own files (docs/reference/command-line.md#fixes)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from difflib import unified_diff
+from typing import Final, NamedTuple
+
+from cogcli.app.checks.registry_check import RegistryCheck, check_registry
+from cogcli.app.registry import writing
+from cogcli.app.settings import Settings
+from cogcli.core.files import FileRefused, read_regular, write_atomic
+from cogcli.core.problems import Problem, meant_by
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
+from cogcli.specs.host_layout import KIND_OF_FILE
+from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.spec_reader import MAX_BYTES
+
+_KINDS: Final = {
+    "skills": "skill", "capabilities": "capability", "bindings": "binding", "services": "service",
+    "packs": "pack", "policies": "policy",
+}  # fmt: skip
+
+
+class FileFix(NamedTuple):
+    """A file with answers in it, not written yet, and the problems that these answer."""
+
+    file: str
+    path: str
+    text: str
+    fixed: int
+    problems: frozenset[Problem]
+    diff: str
+
+
+def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
+    """The fixes of files of the project itself: no shipped file, none that a link leads out of the project."""
+    if settings.project is None:
+        return []
+    texts = {}
+    answerable = (p.file for p in checked.problems if p.code in FIXES or meant_by(p.hint))
+    for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
+        if (text := _text_of(settings, file, checked)) is not None:
+            texts[file] = text
+    respelt = _respellings(settings, checked, texts)
+    found = []
+    for file, text in texts.items():
+        repaired = repair(respell(text, respelt[file]), _kind(file, checked.files[file]), PROTOCOLS)
+        answered = {(problem.code, problem.path) for problem in repaired.fixed}
+        problems = {p for p in checked.problems if p.file == file and (p.code, p.path) in answered}
+        problems |= {each.problem for each in respelt[file]}
+        if repaired.text != text:
+            found.append(_file_fix(settings, file, (text, repaired.text), frozenset(problems)))
+    return found
+
+
+def _respellings(
+    settings: Settings, checked: RegistryCheck, texts: Mapping[str, str]
+) -> dict[str, list[Respelling]]:
+    """By file the misspelt references and ids; each is checked against the registry with all of them put right."""
+    found: dict[str, list[Respelling]] = {file: [] for file in texts}
+    for problem in checked.problems:
+        text = texts.get(problem.file)
+        each = respelling_of(text, problem) if text is not None else None
+        if each and all(each.start != other.start for other in found[problem.file]):
+            found[problem.file].append(each)
+    before = {(p.file, p.code, p.path) for p in checked.problems}
+    while any(found.values()):
+        contents = {_path(settings, file): respell(texts[file], found[file]) for file in texts if found[file]}
+        encoded = {path: text.encode() for path, text in contents.items()}
+        after = check_registry(settings, list(encoded), contents=encoded).problems
+        kept = {file: _without_new_problems(each, after, before) for file, each in found.items()}
+        if kept == found:
+            break
+        found = kept
+    return found
+
+
+def _without_new_problems(
+    respellings: list[Respelling], after: Sequence[Problem], before: Collection[tuple[str, str, str]]
+) -> list[Respelling]:
+    """Those of one file whose place has no error any more. Of a file that has new errors elsewhere than beside them,
+    where nobody could look before, none."""
+    if not respellings:
+        return []
+    file = respellings[0].problem.file
+    found = {(p.code, p.path): p for p in after if p.file == file}
+    new = [p for p in found.values() if p.severity == "E" and (file, p.code, p.path) not in before]
+    wrong = {p.path for p in new}
+    kept = [
+        each
+        for each in respellings
+        if (each.problem.code, each.problem.path) not in found and each.problem.path not in wrong
+    ]
+    beside = tuple(f"{each.problem.path.rpartition('/')[0]}/" for each in respellings)
+    bad = any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)
+    return [] if bad and kept == respellings else kept
+
+
+def _path(settings: Settings, file: str) -> str:
+    return os.path.join(settings.base, file)
+
+
+def _text_of(settings: Settings, file: str, checked: RegistryCheck) -> str | None:
+    """The text of a file that may be edited."""
+    path, inside = os.path.realpath(_path(settings, file)), os.path.realpath(settings.project or "") + os.sep
+    if not _kind(file, checked.files[file]) or not path.startswith(inside):
+        return None
+    try:
+        return read_regular(path, limit=MAX_BYTES).decode()
+    except (FileRefused, UnicodeDecodeError):
+        return None
+
+
+def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
+    """Write the files, each as a whole. Raises EnvironmentRefusal `env.disk`."""
+    for fix in fixes:
+        with writing(f"`{settings.display_path(fix.path)}`"):
+            write_atomic(fix.path, fix.text.encode(), mode=os.stat(fix.path).st_mode & 0o777)
+
+
+def _kind(file: str, kinds: str) -> str:
+    """The kind of a file, empty for one that is not edited, such as JSON."""
+    folder, name = os.path.split(file)
+    if os.path.basename(folder) == HOST_FOLDER:
+        return KIND_OF_FILE.get(name, "") if name.endswith(".yaml") else ""
+    return _KINDS.get(kinds, "")
+
+
+def _file_fix(settings: Settings, file: str, texts: tuple[str, str], problems: frozenset[Problem]) -> FileFix:
+    before, after = (text.splitlines() for text in texts)
+    # Without lines around: what stands beside may be secret.
+    diff = "".join(f"{line}\n" for line in unified_diff(before, after, file, file, n=0, lineterm=""))
+    return FileFix(file, os.path.realpath(_path(settings, file)), texts[1], len(problems), problems, diff)

@@ -1,0 +1,54 @@
+"""`doctor --fix`: what can be put right in the files of the project without a question
+(docs/reference/command-line.md#doctor-fix)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from cogcli.app.checks.doctor_services import DoctorCheck
+from cogcli.app.editor_schemas import FOLDER, write_schemas
+from cogcli.app.registry import writing
+from cogcli.app.settings import Settings
+from cogcli.core.files import FileRefused, read_regular, write_atomic
+
+IGNORED: Final = ".cogcli/"
+_LARGEST: Final = 1024 * 1024
+
+
+class Repair(NamedTuple):
+    """What is done about a check: in words, and the doing. Raises EnvironmentRefusal `env.disk`."""
+
+    words: str
+    apply: Callable[[Settings, str], object]
+
+
+def repairs_for(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repair]:
+    """The repairs of checks that found something."""
+    if settings.project is None:
+        return []
+    return [REPAIRS[check.name] for check in checks if check.status == "warning" and check.name in REPAIRS]
+
+
+def _ignore(settings: Settings, project: str) -> None:
+    """Add our directory to the file of what git ignores; a link is followed only inside the project."""
+    path = os.path.realpath(os.path.join(project, ".gitignore"))
+    with writing("`.gitignore`"):
+        if os.path.dirname(path) != os.path.realpath(project):
+            raise OSError(0, "a link leads out of the project")
+        try:
+            there, mode = read_regular(path, limit=_LARGEST), os.stat(path).st_mode & 0o777
+        except FileRefused as refused:
+            if refused.reason != "missing":
+                raise OSError(0, refused.message) from refused
+            there, mode = b"", 0o644
+        ended = there if not there or there.endswith(b"\n") else there + b"\n"
+        write_atomic(path, ended + f"{IGNORED}\n".encode(), mode=mode)
+
+
+REPAIRS: Final = {
+    "git": Repair(f"add {IGNORED} to .gitignore", _ignore),
+    "schemas for editors": Repair(f"write {FOLDER} again", lambda settings, _: write_schemas(settings)),
+}
+"""By the name of a check."""

@@ -1,0 +1,22 @@
+"""`registry catalog`: all specs of all layers in one object, as `ls` and `show` have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.app.inventory.kinds import KINDS, details_of, whole_view
+from cogcli.app.settings import Settings
+
+
+def whole_catalog(settings: Settings) -> dict[str, list[dict[str, Any]]]:
+    """By kind the specs by id, skills and capabilities with what they need and is not there; values under secret names
+    are masked."""
+    view = whole_view(settings)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in KINDS:
+        specs = sorted(getattr(view.catalog, name).items())
+        found[name] = [details_of(view, spec, name) for _, spec in specs]
+    for name, needs_of in (("skills", view.needs.skill), ("capabilities", view.needs.capability)):
+        for entry in found[name]:
+            entry["needs"] = [need.to_payload() for need in needs_of(entry["id"])]
+    return found

@@ -1,0 +1,169 @@
+"""What capabilities and skills need and is not there: the one answer of `ls --usable`, `doctor`, `run --plan` and
+`registry` (docs/reference/command-line.md#needs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.core.extras import install_line, missing_module
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.binding_chain import ChainLink, Reason
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.selection import SelectionOptions, named_binding
+from cogcli.specs.service import Service
+from cogcli.specs.skill import NESTED, Skill, list_targets
+
+KINDS: Final = {
+    "model": "a model",
+    "service": "a service of the host",
+    "web": "the web",
+    "extra": "an extra",
+    "isolation": "isolation",
+    "trust": "trust",
+    "effects": "a real effect",
+    "example": "an example that runs",
+    "case": "a case that runs it",
+    "binding": "a binding",
+}
+"""What may be needed, in words."""
+_BY_CODE: Final = {"env.missing": "service", "service.untrusted": "trust", "env.extra": "extra"}
+MODEL: Final = "model"
+"""The `purpose` of a service that is a language model."""
+
+
+NETWORK: Final = "COGCLI_TEST_NETWORK"
+"""The variable that says that checks and cases may use the network."""
+
+
+class Need(NamedTuple):
+    """One thing that is not there, and what would help; `kind` is one of KINDS."""
+
+    kind: str
+    text: str
+    cure: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The need as a JSON object."""
+        return self._asdict()
+
+
+class MissingNeeds:
+    """What is not there of what capabilities and skills of a catalog need to run. The network is taken to be there.
+
+    `broken_files`: the files with errors; without them the catalog is checked at the first skill.
+    """
+
+    def __init__(
+        self, catalog: Catalog, options: SelectionOptions, broken_files: frozenset[str] | None = None
+    ) -> None:
+        self._catalog = catalog
+        self._options = options
+        self._broken = broken_files
+        self._capabilities: dict[str, tuple[Need, ...]] = {}
+        self._skills: dict[str, tuple[Need, ...]] = {}
+
+    def capability(self, id: str) -> tuple[Need, ...]:
+        """What the binding that is called for a capability needs; empty where it can be called."""
+        if id not in self._capabilities:
+            self._capabilities[id] = tuple(dict.fromkeys(_needs(self._catalog, id, self._options)))
+        return self._capabilities[id]
+
+    def skill(self, id: str) -> tuple[Need, ...]:
+        """What a skill with its closure needs, each thing once; empty where it can run. A skill in a cycle cannot."""
+        if id not in self._skills:
+            self._skills[id] = (Need("binding", f"skill `{id}` calls itself"),)
+            skill = self._catalog.skills.get(id)
+            found = [Need("binding", f"no skill `{id}`")] if skill is None else self._of_skill(skill)
+            self._skills[id] = tuple(dict.fromkeys(found))
+        return self._skills[id]
+
+    def _of_skill(self, skill: Skill) -> Iterator[Need]:
+        if self._broken is None:
+            found = check(self._catalog, options=self._options)
+            self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
+        if skill.file in self._broken:
+            yield Need("binding", f"{skill.file} has errors", f"cogcli validate {skill.file}")
+        for target in list_targets(skill):
+            if target.startswith(NESTED):
+                yield from self.skill(target.removeprefix(NESTED))
+                continue
+            yield from self.capability(target)
+            capability = self._catalog.capability(target)
+            for gate in capability.gates if capability else ():
+                yield from self.capability(gate.capability)
+
+
+def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:
+    if catalog.capability(id) is None:
+        yield Need("binding", f"no capability `{id}`")
+        return
+    try:
+        link = called_first(catalog, id, options)
+    except BindingResolutionError as error:
+        yield Need("binding", error.message, error.hint)
+        return
+    service = catalog.services.get(link.service_id or "")
+    for reason in link.reasons:
+        yield _need(reason, service)
+    if link.eligible and service is not None and (extra := protocol_extra(service)):
+        yield Need("extra", f"it needs the extra `{extra}`", install_line(extra))
+
+
+def called_first(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
+    """The first binding of a capability that can be called, else the one that its rules name. Raises
+    BindingResolutionError where none is named."""
+    chain = named_binding(catalog, id, options)
+    return next((link for link in chain.tried if link.eligible), chain.chain[0])
+
+
+def _need(reason: Reason, service: Service | None) -> Need:
+    kind = _BY_CODE.get(reason.code, "binding")
+    return Need(MODEL if kind == "service" and is_model(service) else kind, reason.text, reason.cure)
+
+
+def is_model(service: Service | None) -> bool:
+    """Whether a service is a language model, as its `metadata.purpose` says."""
+    return service is not None and service.metadata.get("purpose") == MODEL
+
+
+def protocol_extra(service: Service) -> str:
+    """The extra that the protocol of a service needs and that is not installed; empty where nothing is missing."""
+    extra = PROTOCOLS[service.kind].extra if "server" not in service.settings else ""
+    return extra if extra and missing_module(extra) else ""
+
+
+def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> Need | None:
+    """What a call needs beside what is on this machine; None where it is a function here."""
+    service = catalog.services.get(link.service_id or "")
+    if service is None:
+        return None
+    if catalog.in_process(service) and "network" not in catalog.raw.get(f"service:{service.id}", {}):
+        return None
+    if is_model(service):
+        return Need(MODEL, f"service `{service.id}` is a model")
+    binding = catalog.bindings.get(link.binding_id)
+    kind = "service" if service.variables or any(variables_of(binding, service)) else "web"
+    return Need(kind, f"service `{service.id}` is outside of this machine")
+
+
+def counted(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
+    """How many have each kind of need as the first of theirs, in the order of KINDS; those without any are left
+    out."""
+    first = [min(needs, key=_rank).kind for needs in found if needs]
+    return {kind: first.count(kind) for kind in KINDS if kind in first}
+
+
+def _rank(need: Need) -> int:
+    return [*KINDS].index(need.kind)
+
+
+def counted_text(counts: dict[str, int]) -> str:
+    """`a model (4), the web (5)`; of one kind alone its words."""
+    if len(counts) == 1:
+        return KINDS[next(iter(counts))]
+    return ", ".join(f"{KINDS[kind]} ({count})" for kind, count in counts.items())

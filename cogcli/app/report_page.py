@@ -1,0 +1,130 @@
+"""`report`: episodes read, verified and explained, as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from cogcli import __version__
+from cogcli.app.explain import pages
+from cogcli.app.policy_history import explain_episode
+from cogcli.app.state_document import iterate_shown_events
+from cogcli.app.verify_episodes import verify_episode
+from cogcli.core.errors import CogcliError
+from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import BlobFolder, parse
+from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.layout import MANIFEST
+from cogcli.episode.listing.episode_row import read_row
+from cogcli.episode.log_reader import Warn
+from cogcli.episode.manifest import manifest_files
+from cogcli.episode.refusals import open_episode
+from cogcli.episode.verify.check import LEVELS
+from cogcli.events.envelope import Event
+from cogcli.report.compare import side_of
+from cogcli.report.html import html_page
+from cogcli.report.lineage import declared_places
+from cogcli.report.page import PageSource, page_of
+from cogcli.report.page_comparison import comparison_of
+from cogcli.report.run_fold import RunFold, fold
+from cogcli.report.unfinished_runs import unfinished_state
+
+_SOUND = ("unfinished", "consistent", "signed", "anchored")
+"""Levels at which decisions are made again to be explained: what was altered is shown, and not built upon."""
+_LARGEST_MANIFEST = 64 * 1024 * 1024
+
+
+def read_source(directory: Path, warn: Warn) -> PageSource:
+    """An episode for a page; `warn` gets what could not be read of it. Raises EnvironmentRefusal where there is nothing
+    to read."""
+    warnings: list[str] = []
+
+    def note(error: CogcliError) -> None:
+        warnings.append(error.message)
+        warn(error)
+
+    log = for_reports(iterate_shown_events(directory, note))
+    events = tuple(log.events)
+    folded = fold(events)
+    folded.actions = log.actions
+    row = read_row(directory)
+    unfinished = unfinished_state(folded, row.status)
+    specs = _specs(directory, events)
+    skill = folded.root.skill if folded.root else ""
+    manifest = _manifest(directory)
+    findings, level = _verified(directory, note)
+    explained = _explained(directory, note) if folded.chained and level in _SOUND else []
+    return PageSource(
+        name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
+        declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
+        proves=LEVELS.get(level, "it could not be verified"), files=_files(manifest),
+        head=text_of(object_of(manifest.get("chain")).get("head")), explained=explained,
+        meaning=_meaning(folded), warnings=warnings, next=(),
+        sealed=row.sealed or not folded.chained,
+    )  # fmt: skip
+
+
+def report_page(sources: Sequence[PageSource]) -> bytes:
+    """The page of one episode or more."""
+    return html_page(
+        lambda limit: [
+            page_of(source, limit, prefix=f"e{n}-" if len(sources) > 1 else "")
+            for n, source in enumerate(sources, start=1)
+        ],
+        version=__version__,
+        events=sum(len(source.events) for source in sources),
+        comparison=comparison_of([side_of(each.name, each.status, each.events) for each in sources]),
+    )
+
+
+def _verified(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
+    try:
+        found = verify_episode(directory)
+    except CogcliError as error:
+        note(error)
+        return [], "unreadable"
+    return [finding._asdict() for finding in found.findings], found.level
+
+
+def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:
+    try:
+        return explain_episode(directory)
+    except CogcliError as error:
+        note(error)
+        return []
+
+
+def _meaning(folded: RunFold) -> str:
+    code = text_of((folded.root.error or {}).get("code")) if folded.root else ""
+    return pages().get(code, ("", "", ""))[0] if code else ""
+
+
+def _specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
+    """The specs that an episode keeps."""
+    started = object_of(events[0].payload) if events else {}
+    digest = text_of(object_of(started.get("pins")).get("specs_blob"))
+    if not digest:
+        return {}
+    try:
+        with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
+            data = kept.get(digest)
+        return object_of(object_of(parse(data)).get("specs")) if data else {}
+    except (FileRefused, JsonRefused):
+        return {}
+
+
+def _manifest(directory: Path) -> dict[str, Any]:
+    try:
+        with open_episode(directory) as folder:
+            return object_of(parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
+    except (FileRefused, JsonRefused):
+        return {}
+
+
+def _files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    named = manifest_files(manifest).files.values()
+    return [{"name": each.name, "sha256": each.sha256, "size_bytes": each.size or 0} for each in named]

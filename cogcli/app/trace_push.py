@@ -1,0 +1,65 @@
+"""The trace of a sealed episode, sent to a collector over OTLP/HTTP (docs/reference/protocols.md#export)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+import orjson
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS, convert
+from cogcli.core.calls import Cancellation
+from cogcli.core.errors import RuntimeErrorBase, TransportError, UsageError
+from cogcli.core.http import Http, HttpRequest
+from cogcli.episode.log_reader import iterate_events
+from cogcli.report.otlp import otlp
+from cogcli.report.trace_export import trace_spans
+
+_SECONDS: Final = 5.0
+"""What a collector may take."""
+_PATH: Final = "/v1/traces"
+
+
+def pusher_of(settings: Settings) -> Callable[[Path], str] | None:
+    """What sends each finished run, and gives the reason where it could not; None where no collector is set. Raises
+    EnvironmentRefusal `config.key`."""
+    url = settings.value("export.otlp")
+    return partial(_push, settings, str(url)) if url else None
+
+
+def _push(settings: Settings, url: str, directory: Path) -> str:
+    try:
+        push_trace(settings, directory, url)
+    except RuntimeErrorBase as error:
+        return f"{error.message}; later: cogcli trace {directory.name} --push {quote(url)}"
+    return ""
+
+
+def push_trace(settings: Settings, directory: Path, url: str) -> None:
+    """Send the trace of an episode to the collector at an address; `/v1/traces` is added where it is missing.
+
+    Inputs and outputs are not sent. Raises UsageError `usage.value` for what is no address; TransportError for a status
+    that is no success, else as `Http.send`.
+    """
+    key = KEYS["export.otlp"]
+    if convert(key, url) is None:
+        raise UsageError("usage.value", "`--push`: found another text", expected=key.expected)
+    body = orjson.dumps(otlp(trace_spans(iterate_events(directory))))
+    target = url if url.rstrip("/").endswith(_PATH) else url.rstrip("/") + _PATH
+    proxies = settings.environ if settings.value("use_env_proxy") else None
+    http = Http(proxies=proxies)
+    try:
+        headers = (("Content-Type", "application/json"),)
+        request = HttpRequest("POST", target, headers, body, network="private", max_response_bytes=1 << 20)
+        reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
+    finally:
+        http.close()
+    if not 200 <= reply.status < 300:
+        raise TransportError(
+            "call.transport", f"the collector answered with status {reply.status}", left=True
+        )

@@ -1,0 +1,145 @@
+"""`new ...`: files to begin with; the answer is their names (docs/reference/command-line.md#new)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cogcli.app.authoring import api_binding, scenario_file, templates
+from cogcli.app.authoring.new_files import Made
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import INPUT, OUTPUT, argument, command, switch, text, wrong_flag
+from cogcli.cli.render_error import next_lines, redirect_command
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible
+
+Channel = Annotated[str, text("--channel", "WORD", "the channel of the files", OUTPUT, default="local")]
+Force = Annotated[bool, switch("--force", help="replace files that exist", panel=OUTPUT)]
+
+
+@command(
+    examples=(
+        ("cogcli new project shop", "a directory with a skill that runs at once"),
+        ("cogcli new project .", "here; no file that is here changes"),
+        ("cogcli new project shop --json | jq -r '.created[]'", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def project(context: CommandContext, name: Annotated[str, argument("NAME")], *, force: Force = False) -> int:
+    """Make a project: settings, a first skill, schemas for editors."""
+    start = context.call.flags.directory or ""
+    return _report(context, templates.new_project(context.settings, name, start=start, force=force), again="")
+
+
+@command(
+    examples=(
+        ("cogcli new pack shop-desk", "an agent that may read, version 1.0.0"),
+        ("cogcli pack check shop-desk@1.0.0", "is it right?"),
+        ("cogcli new pack shop-desk --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def pack(context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False) -> int:
+    """Make a pack."""
+    return _report(context, templates.new_pack(context.settings, id, force=force))
+
+
+@command(
+    examples=(
+        ("cogcli new skill shop.report", "one that runs as it is"),
+        ("cogcli new skill shop.brief --like text.brief", "a copy of another one, comments and all"),
+        ("cogcli new skill --like text.brief", "as text.my-brief"),
+    ),
+    exits=(0, 2, 3),
+)
+def skill(
+    context: CommandContext,
+    id: Annotated[str | None, argument("[ID]")] = None,
+    *,
+    like: Annotated[str | None, text("--like", "SKILL", "copy this one", INPUT, completes="skills")] = None,
+    channel: Channel = "local",
+    force: Force = False,
+) -> int:
+    """Make a skill, or a copy of one."""
+    made = templates.new_skill(context.settings, id, like=like, channel=channel, force=force)
+    return _report(context, made)
+
+
+@command(
+    examples=(
+        ("cogcli new capability orders.item.read", "a contract: inputs, outputs, effects"),
+        ("cogcli capabilities show orders.item.read", "what it says"),
+        ("cogcli new capability orders.item.read --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def capability(context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False) -> int:
+    """Make a capability."""
+    return _report(context, templates.new_capability(context.settings, id, force=force))
+
+
+@command(
+    examples=(
+        (
+            "cogcli new binding orders.item.read --from-openapi openapi.json --operation getOrder",
+            "one operation: capability, binding, service",
+        ),
+        ("cogcli new binding orders --from-openapi openapi.json --all", "all of them, as orders.OPERATION"),
+        (
+            "cogcli new binding orders --from-openapi api.yaml --all --base-url http://127.0.0.1:8000",
+            "where the document names no address",
+        ),
+    ),
+    exits=(0, 2, 3),
+)
+def binding(
+    context: CommandContext,
+    id: Annotated[str, argument("CAP")],
+    *,
+    from_openapi: Annotated[
+        str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML; needed", INPUT)
+    ] = "",
+    operation: Annotated[str | None, text("--operation", "ID", "the one to bind", INPUT)] = None,
+    all: Annotated[bool, switch("--all", help="bind all; CAP begins their ids", panel=INPUT)] = False,
+    base_url: Annotated[str | None, text("--base-url", "URL", "where the service is", INPUT)] = None,
+    channel: Channel = "local",
+    force: Force = False,
+) -> int:
+    """Make capability, binding and service from the document of an API."""
+    if not from_openapi:
+        raise wrong_flag("`new binding` needs `--from-openapi FILE`", "by hand: cogcli help formats")
+    if all and operation is not None:
+        raise wrong_flag("`--all` and `--operation` exclude each other", "give one of them")
+    templates.require_channel(channel)
+    asked = api_binding.BindingRequest(
+        id, from_openapi, operation, all=all, base_url=base_url, channel=channel, force=force
+    )
+    return _report(context, api_binding.new_binding(context.settings, asked))
+
+
+@command(
+    examples=(
+        ("cogcli new scenario openapi_orders_item_read", "one call, with what its mock server answers"),
+        ("cogcli openapi verify-bindings --all", "run all scenarios"),
+        ("cogcli new scenario openapi_orders_item_read --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def scenario(
+    context: CommandContext, binding: Annotated[str, argument("BINDING", "bindings")], *, force: Force = False
+) -> int:
+    """Make a scenario of a binding."""
+    return _report(context, scenario_file.new_scenario(context.settings, binding, force=force))
+
+
+def _report(context: CommandContext, made: Made, *, again: str | None = None) -> int:
+    """Answer with the files; what to know and the next commands, with the flags `again`, go to stderr."""
+    again = context.again if again is None else again
+    context.own["created"] = made.files
+    context.answer("".join(f"{visible(file)}\n" for file in made.files))
+    for note in made.notes:
+        context.warnings.append({"code": "new.note", "message": note})
+        context.note(visible(note))
+    if context.screen.hints:
+        for line in next_lines([redirect_command(command, again) for command in made.next]):
+            context.screen.notify_line(line)
+    return OK

@@ -1,0 +1,192 @@
+"""`registry contracts|smoke|executability|coverage|stats|catalog`: the registry's own checks
+(docs/reference/command-line.md#registry-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+from cogcli.app.checks import contracts as checks
+from cogcli.app.checks.call_stats import measure_calls
+from cogcli.app.checks.contracts import Checked
+from cogcli.app.checks.executability import check_skills, measure_coverage
+from cogcli.app.checks.reports import check_results_report, counts_report
+from cogcli.app.inventory.catalog import whole_catalog
+from cogcli.app.needs import KINDS, counted, counted_text
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
+from cogcli.cli.listing import Column, show
+from cogcli.cli.options import Examples, ListFlags, Reports, argument, command
+from cogcli.cli.report_files import RequestedReports, parse_reports
+from cogcli.cli.verdict_screen import details
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible
+from cogcli.report.check_report import MarkdownTable, cell
+from cogcli.report.styled_text import StyledLine
+from cogcli.verification.check_result import FAILED, PASSED, CheckResult
+
+_Capabilities = Annotated[list[str], argument("[CAP|GLOB ...]", "capabilities")]
+_CALLS: Final = (
+    Column("capability"),
+    Column("calls", right=True),
+    Column("failed", right=True),
+    Column("median_ms", title="median ms", right=True),
+    Column("p95_ms", title="95 % ms", right=True),
+)
+
+
+def _examples(name: str) -> Examples:
+    line = f"cogcli {name}"
+    return (
+        (line, "of all layers"),
+        (f"{line} --report junit:registry.xml", "for CI"),
+        (f"{line} --json", "for scripts"),
+    )
+
+
+@command(examples=_examples, exits=(0, 1, 2, 3))
+def contracts(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
+    """Call each capability as its examples say, and with inputs that must be refused; exit code 1 if one fails."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = checks.check_contracts(context.settings, words)
+    return _conclude(context, found.checked, found.seconds, wanted, "contracts")
+
+
+@command(examples=_examples, exits=(0, 1, 2, 3))
+def smoke(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
+    """Call each capability once; exit code 1 if a call fails."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = checks.check_contracts(context.settings, words, once=True)
+    return _conclude(context, found.checked, found.seconds, wanted, "capabilities called")
+
+
+@command(examples=_examples, exits=(0, 1, 2, 3))
+def executability(
+    context: CommandContext,
+    words: Annotated[list[str], argument("[SKILL|GLOB ...]", "skills")],
+    *,
+    report: Reports,
+) -> int:
+    """Run each skill that can run here by its cases; exit code 1 if one fails."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = check_skills(context.settings, words)
+    return _conclude(context, found.checked, found.seconds, wanted, "skills ran")
+
+
+def _conclude(
+    context: CommandContext, checked: Sequence[Checked], seconds: float, wanted: RequestedReports, noun: str
+) -> int:
+    """Answer with what failed, what is needed, and the line of sums; fill the envelope, write the reports."""
+    results = [each.result for each in checked]
+    failed = [result for result in results if result.status == FAILED]
+    passed = sum(result.status == PASSED for result in results)
+    lacking = [each for each in checked if each.needs]
+    counts = counted(each.needs for each in lacking)
+    context.own["checks"] = [
+        {**each.result.to_payload(), "needs": [need.to_payload() for need in each.needs]} for each in checked
+    ]
+    context.own["counts"] = {
+        "total": len(checked), "passed": passed, "failed": len(failed), "needs": counts,
+    }  # fmt: skip
+    parts = [f"{len(failed)} failed"] if failed else []
+    parts += [f"{len(lacking)} need {counted_text(counts)}"] if lacking else []
+    line = f"{passed}/{len(checked)} {noun}{': ' if parts else ''}{', '.join(parts)}"
+    context.answer([*_failures(context, results), *_needs(context, lacking)])
+    context.answer([[(line, "red" if failed else "green")]])
+    code = OK
+    if failed:
+        message = f"{failed[0].id}: {failed[0].reason}"
+        code = context.fail({"code": failed[0].code, "message": message})
+    wanted.write(context, lambda: _report(context, results, seconds, line), code)
+    return code
+
+
+def _report(context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str) -> Any:
+    return check_results_report(context.call.command, results, seconds)._replace(summary=f"{line}.")
+
+
+def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
+    shown = [r for r in results if r.status == FAILED or (context.verbose and r.checks)]
+    again = f"cogcli {context.call.command}{context.again}"
+    return [line for result in shown for line in details(context.screen.out, result, again=again)]
+
+
+def _needs(context: CommandContext, lacking: Sequence[Checked]) -> list[StyledLine]:
+    """A line per kind of need with what has it; with -v one for each with what would help."""
+    lines: list[StyledLine] = []
+    for kind, word in KINDS.items():
+        own = [each for each in lacking if [*counted([each.needs])] == [kind]]
+        if own and not context.verbose:
+            names = ", ".join(each.result.id for each in own)
+            lines.append([(f"needs {word}: ", "warning"), (visible(names), "")])
+        for each in own if context.verbose else ():
+            need = next(need for need in each.needs if need.kind == kind)
+            cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
+            text = f"{each.result.id} needs {word}: {need.text}{cure}"
+            lines.append([(visible(text), "warning")])
+    return lines
+
+
+@command(examples=_examples, exits=(0, 2, 3))
+def coverage(context: CommandContext, *, report: Reports) -> int:
+    """Call all examples and run all cases, and tell what of the registry ran and what did not."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = context.own["coverage"] = measure_coverage(context.settings)
+    line = ", ".join(f"{one['ran']}/{one['total']} {kind}" for kind, one in found.items()) + " ran"
+    for kind, one in found.items():
+        if one["missing"]:
+            context.answer([[(f"{kind} not run: ", "warning"), (visible(", ".join(one["missing"])), "")]])
+    context.answer([[(line, "")]])
+    header = ("| kind | ran | of | not run |", "| --- | --- | --- | --- |")
+    rows = [
+        f"| {kind} | {one['ran']} | {one['total']} | {cell(', '.join(one['missing']))} |"
+        for kind, one in found.items()
+    ]
+    table = MarkdownTable(header, tuple(rows))
+    wanted.write(context, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK)
+    return OK
+
+
+@command(examples=_examples, exits=(0, 2, 3))
+def stats(context: CommandContext, *, report: Reports) -> int:
+    """Count the specs, and what the kept runs called."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = context.own["stats"] = measure_calls(context.settings)
+    specs = ", ".join(f"{one['total']} {kind}" for kind, one in found["specs"].items())
+    episodes = found["episodes"]
+    calls = sum(row["calls"] for row in found["calls"])
+    line = f"{specs}; {calls} calls in {episodes['read']} episodes"
+    line += f", {episodes['unreadable']} cannot be read" if episodes["unreadable"] else ""
+    if not context.json and found["calls"]:
+        show(context, _CALLS, found["calls"], ListFlags())
+    context.answer([[(line, "")]])
+    header = ("| capability | calls | failed | median ms | 95 % ms |", "| --- | --- | --- | --- | --- |")
+    rows = [
+        f"| {cell(row['capability'])} | {row['calls']} | {row['failed']} | {_number(row['median_ms'])} |"
+        f" {_number(row['p95_ms'])} |"
+        for row in found["calls"]
+    ]
+    table = MarkdownTable(header, tuple(rows))
+    wanted.write(context, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK)
+    return OK
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+@command(examples=_examples, exits=(0, 2, 3))
+def catalog(context: CommandContext, *, report: Reports) -> int:
+    """Write the catalog as one JSON object."""
+    wanted = parse_reports(report, without=("sarif",))
+    found = context.own["catalog"] = whole_catalog(context.settings)
+    context.answer(f"{dumps(found)}\n")
+    line = ", ".join(f"{len(entries)} {kind}" for kind, entries in found.items())
+    header = ("| skill | what it does | needs |", "| --- | --- | --- |")
+    rows = [
+        f"| {cell(one['id'])} | {cell(one['description'])} | {cell(', '.join(n['text'] for n in one['needs']))} |"
+        for one in found["skills"]
+    ]
+    table = MarkdownTable(header, tuple(rows))
+    wanted.write(context, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK)
+    return OK

@@ -1,0 +1,134 @@
+"""`report [EP...]`: episodes as one HTML page, to show to somebody (docs/reference/command-line.md#page)."""
+
+from __future__ import annotations
+
+import os
+import re
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+from cogcli.app import episodes
+from cogcli.app.report_page import read_source, report_page
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
+from cogcli.cli.trace_tree import TracedEpisode, continuations
+from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.files import write_atomic
+from cogcli.core.step_path import StepPath
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import short_episode
+from cogcli.report.page import PageSource
+from cogcli.report.run_view import RunView
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@command(
+    examples=(
+        ("cogcli report @last --open", "the newest episode as a page, in the browser"),
+        ("cogcli report @last~1 @last -o compared.html", "two runs side by side"),
+        ("cogcli report ./mailed/ep_01M7XJNZDYM9 -o - > page.html", "a copy that was mailed, through a pipe"),
+    ),
+    exits=(0, 2, 3),
+    most=20,
+)
+def report(
+    context: CommandContext,
+    names: Annotated[list[str], argument("[EP...]", "episodes")],
+    *,
+    o: Annotated[
+        str | None, text("-o", "FILE|-", "the file, or stdout", OUTPUT, default="report-EP.html")
+    ] = None,
+    force: Annotated[bool, switch("--force", help="overwrite the file", panel=OUTPUT)] = False,
+    open: Annotated[bool, switch("--open", help="show it in the browser", panel=OUTPUT)] = False,
+) -> int:
+    """Write one self-contained HTML page about an episode, or a comparison of several; stdout gets its path."""
+    directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
+    path = _output(o, directories, force=force, opened=open, json=context.json)
+    sources = [read_source(directory, context.warn) for directory in directories]
+    page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
+    context.own["episodes"] = [{"episode_id": source.name, "status": source.status} for source in sources]
+    if len(sources) == 1:
+        context.own["episode_id"] = sources[0].name
+    if path is None:
+        context.answer(page.decode())
+        return OK
+    _write(path, page)
+    shown = context.settings.display_path(path)
+    context.own["file"] = shown
+    context.answer(f"{visible(shown)}\n")
+    if open and not webbrowser.open(Path(path).resolve().as_uri()):
+        context.note("no browser could be opened: open the file yourself")
+    return OK
+
+
+def _output(
+    given: str | None, directories: Sequence[Path], *, force: bool, opened: bool, json: bool
+) -> str | None:
+    """The file to write, None for stdout; checked before anything is read. Raises UsageError."""
+    if given == "-":
+        if json:
+            raise wrong_flag("`-o -` writes the page to stdout, where `--json` writes", "name a file")
+        if opened or force:
+            raise wrong_flag("`-o -` writes to stdout", "leave --open and --force out")
+        return None
+    if given == "":
+        raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
+    path = given or _default_name(directories)
+    if os.path.isdir(path):
+        raise wrong_value(f"`-o`: `{path}` is a directory", "name a file in it")
+    if os.path.lexists(path) and not force:
+        raise UsageError(
+            "output.exists", f"`{path}` exists", hint="--force overwrites it; -o names another file"
+        )
+    return path
+
+
+def _default_name(directories: Sequence[Path]) -> str:
+    name = directories[0].name
+    more = f"-and-{len(directories) - 1}-more" if len(directories) > 1 else ""
+    return f"report-{name if _NAME.fullmatch(name) else 'episode'}{more}.html"
+
+
+def _write(path: str, page: bytes) -> None:
+    """Write the whole file or none. Raises EnvironmentRefusal `env.disk`."""
+    try:
+        write_atomic(path, page, mode=0o644)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such name"
+        hint = "free some space, or name another file"
+        raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
+
+
+def _next(source: PageSource) -> Iterator[str]:
+    """The commands that go on with the run, or look closer at what failed; as of its last event, so that the page of
+    an episode is always the same."""
+    episode = short_episode(source.name) if source.name.startswith("ep_") else quote(source.name)
+    shown = TracedEpisode(source.fold, source.status, unfinished=source.unfinished, unsealed=source.unsealed)
+    if source.fold.chained:
+        yield from (f"cogcli {line}" for line in continuations(shown, episode, source.fold.last))
+    root = source.fold.root
+    step = str((root.error or {}).get("step") or "") if root else ""
+    if root and source.status in ("error", "vetoed") and step in root.steps:
+        yield f"cogcli trace {episode} --step {quote(step)} --io"
+        if source.fold.chained and (flags := _rerun_flags(root, StepPath(step))):
+            yield f"cogcli rerun {episode} {flags}"
+
+
+def _rerun_flags(root: RunView, failed: StepPath) -> str:
+    """The flags of a rerun that keeps what is done: of a loop over items these, else earlier steps; empty where there
+    is nothing to keep."""
+    own = root.steps.get(failed.root_step)
+    if own is None or not (failed.is_step or failed.parent == own.id):
+        return ""
+    if (
+        own.loop
+        and own.loop.total
+        and own.loop.counts.get("done")
+        and failed.removeprefix(f"{own.id}#").isdigit()
+    ):
+        return "--failed-items"
+    return f"--from {quote(own.id)}" if root.count("done") else ""

@@ -1,0 +1,164 @@
+"""`test`: cases beside skills, through the real engine (docs/reference/test-case.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+from typing import Annotated
+
+from cogcli.app.checks.reports import skill_tests_report
+from cogcli.app.skill_test_files import record_case, update_cases
+from cogcli.app.skill_tests import CaseResults, FoundCases, find_cases, run_cases
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, Reports, argument, command, integer, switch, text, wrong_flag
+from cogcli.cli.render_error import next_lines, problem_lines
+from cogcli.cli.report_files import RequestedReports, parse_reports
+from cogcli.cli.verdict_screen import details, row, sums
+from cogcli.core.errors import ENVIRONMENT, OK
+from cogcli.core.terminal_text import cells, visible, visible_block
+from cogcli.report.coverage import KINDS, skill_line
+from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import StyledLine
+from cogcli.verification.check_result import FAILED, CheckResult
+
+
+@command(
+    examples=(
+        ("cogcli test", "all cases of the project"),
+        ("cogcli test 'text.*' --coverage", "those of some skills, and what of these ran"),
+        ("cogcli test --record @last", "a case of an episode"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def run_tests(
+    context: CommandContext,
+    words: Annotated[list[str], argument("[SKILL|GLOB|PATH ...]", "skills")],
+    *,
+    coverage: Annotated[bool, switch("--coverage", help="what of the skills ran", panel=OUTPUT)] = False,
+    jobs: Annotated[int, integer("--jobs", "cases at a time", least=1, most=64, default="4")] = 4,
+    record: Annotated[
+        str | None, text("--record", "EP", "make a case of an episode", completes="episodes")
+    ] = None,
+    update: Annotated[bool, switch("--update", help="expect the outputs that failed cases gave")] = False,
+    report: Reports,
+) -> int:
+    """Run test cases; exit code 1 if one fails, 3 if one cannot be read."""
+    if record is not None:
+        if words or update or coverage or report:
+            raise wrong_flag("`--record` makes a case and runs none", "give it an episode alone")
+        return _record(context, record)
+    wanted = parse_reports(report, without=("sarif",))
+    found = find_cases(context.settings, words)
+    tested = _run(context, found, jobs)
+    if update:
+        tested = _update(context, found, tested)
+    context.answer(_failures(context, tested.results.results))
+    if coverage:
+        context.own["coverage"] = tested.coverage.to_payload()
+        context.answer(_coverage_lines(context.own["coverage"]))
+    context.answer(_problems(context, found))
+    context.answer([[(sums(*tested.results), ""), ("" if report else "   save: --report junit:PATH", "dim")]])
+    return _conclude(context, found, tested, wanted, coverage=coverage)
+
+
+def _run(context: CommandContext, found: FoundCases, jobs: int) -> CaseResults:
+    out, cases = context.screen.out, found.cases
+    skills = len({case.skill_id for case in cases})
+    parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
+    context.answer([[(f" {out.glyphs.dot} ".join(parts), "bold")]])
+    if not cases and not found.problems:
+        hint = "no cases: they lie in the folder tests beside a skill; cogcli test --record EP makes one of an episode"
+        context.answer([[(hint, "dim")]])
+    names = max((cells(case.id) for case in cases), default=0)
+
+    def listener(result: CheckResult) -> None:
+        context.answer([row(out, result, names)])
+
+    return run_cases(context.settings, cases, jobs=jobs, listener=listener)
+
+
+def _record(context: CommandContext, episode: str) -> int:
+    made = record_case(context.settings, episode)
+    context.own["created"] = [made.file]
+    context.answer(f"{visible(made.file)}\n")
+    for key in made.masked:
+        context.note(f"`{key}` holds masked values: give the case others")
+    for line in next_lines([f"cogcli test {quote(made.id)}{context.again}"]) if context.screen.hints else ():
+        context.screen.notify_line(line)
+    return OK
+
+
+def _update(context: CommandContext, found: FoundCases, tested: CaseResults) -> CaseResults:
+    """The results with the outputs of failed cases accepted; what changes in their files is shown."""
+    updated = update_cases(context.settings, found.cases, tested)
+    context.own["updated"] = list(updated.diffs)
+    for diff in updated.diffs:
+        context.answer(visible_block(diff))
+    return tested._replace(results=tested.results._replace(results=updated.results))
+
+
+def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
+    """The failed cases in full (with -v all), each with the commands that look at it and repeat it."""
+    lines: list[StyledLine] = []
+    for result in results:
+        if result.status == FAILED or (context.verbose and result.checks):
+            again = f"cogcli test {quote(result.id)} -v{context.again}"
+            more = {
+                "case": _place(result),
+                "look": f"cogcli trace {quote(result.episode)}" if result.episode else "",
+            }
+            lines += details(context.screen.out, result._replace(episode=""), again=again, more=more)
+    return lines
+
+
+def _place(result: CheckResult) -> str:
+    """The file of a case, at the line that its first failed check is about."""
+    frame = result.frame
+    return f"{result.file}:{frame.line}:{frame.column}" if frame else result.file
+
+
+def _problems(context: CommandContext, found: FoundCases) -> list[StyledLine]:
+    width = context.screen.out.width
+    return [
+        line
+        for problem in found.problems
+        for line in [*problem_lines(problem, base=context.base, width=width), [("", "")]]
+    ]
+
+
+def _coverage_lines(entries: Sequence[dict[str, object]]) -> list[StyledLine]:
+    """A line per skill, then what of it no case reached."""
+    lines: list[StyledLine] = [[("coverage", "bold")]]
+    names = max((cells(str(entry["skill"])) for entry in entries), default=0)
+    for entry in entries:
+        lines.append([(f"  {entry['skill']:<{names}}  {skill_line(entry)}", "")])
+        for kind in KINDS:
+            missing = entry[kind]["missing"]  # type: ignore[index]
+            if missing:
+                lines.append([(f"    not run: {visible('; '.join(missing))}", "warning")])
+    return lines
+
+
+def _conclude(
+    context: CommandContext,
+    found: FoundCases,
+    tested: CaseResults,
+    wanted: RequestedReports,
+    *,
+    coverage: bool,
+) -> int:
+    """Fill the envelope, write the reports; returns the exit code."""
+    results, seconds = tested.results
+    context.own["tests"] = [result.to_payload() for result in results]
+    failed = [result for result in results if result.status == FAILED]
+    code = OK
+    if failed:
+        count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
+        code = context.fail({"code": failed[0].code, "message": f"{failed[0].id}: {failed[0].reason}{count}"})
+    if found.problems:
+        context.own["problems"] = [problem.to_payload() for problem in found.problems]
+        context.fail(found.problems[0].to_payload())
+        code = ENVIRONMENT
+    entries = tested.coverage.to_payload() if coverage else []
+    wanted.write(context, lambda: skill_tests_report(results, seconds, found.problems, entries), code)
+    return code

@@ -1,0 +1,84 @@
+"""What to write in place of what other languages have and expressions do not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final
+
+from cogcli.core.expression_functions import FUNCTIONS
+from cogcli.core.problems import did_you_mean
+
+_TEXT: Final = r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+_PATH: Final = r"[A-Za-z_][\w.-]*"
+_FOREIGN: Final = re.compile(
+    rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|<>|\?\?|[!=<>]=|[!=?])"""
+    r"""|\b(?P<word>AND|OR|NOT|IN|IS)\b"""
+)
+_INSTEAD: Final = {
+    "&&": "`and`", "||": "`or`", "!": "`not`", "=": "`==`", "===": "`==`", "!==": "`!=`", "<>": "`!=`", "??": "`or`",
+}  # fmt: skip
+_CHOICE: Final = "a choice: `C and A or B`, where A counts as true, or a `router` on the step"
+_BRACES: Final = re.compile(rf"\$?\{{*\s*({_PATH})")
+
+_OTHER_NAMES: Final = {
+    "length": "len", "size": "len", "count": "len", "tolower": "lower", "lowercase": "lower", "downcase": "lower",
+    "toupper": "upper", "uppercase": "upper", "upcase": "upper", "includes": "contains", "has": "contains",
+    "beginswith": "startswith", "concat": "join", "minimum": "min", "maximum": "max",
+    "some": "any", "every": "all", "total": "sum", "add": "sum", "sort": "sorted", "datetime": "date", "time": "date",
+    "timestamp": "date", "parsedate": "date", "before": "date", "after": "date",
+}  # fmt: skip
+
+
+def foreign_operator(text: str) -> tuple[int, str, str]:
+    """The first sign of another language in a text: its offset, the sign, and what to write for it; an empty sign
+    where there is none."""
+    for found in _FOREIGN.finditer(text):
+        sign = found["braces"] or found["symbol"] or found["word"] or ""
+        if found["braces"]:
+            alone = _BRACES.match(text, found.start())
+            return found.start(), sign, f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}"
+        if found["word"]:
+            return found.start(), sign, f"write `{sign.lower()}`"
+        if sign == "?":
+            return found.start(), "?:", f"write {_CHOICE}"
+        if sign in _INSTEAD:
+            return found.start(), sign, f"write {_INSTEAD[sign]}"
+    return 0, "", ""
+
+
+def function_meant(name: str) -> list[str]:
+    """The functions that a name may have meant, likeliest first."""
+    folded = name.lower().replace("_", "")
+    known = _OTHER_NAMES.get(folded, folded)
+    return [known] if known in FUNCTIONS else did_you_mean(folded, FUNCTIONS)
+
+
+def hint_for(node: ast.expr) -> str:
+    """What to write in place of a part of Python's syntax that is not in the language; empty without advice."""
+    if isinstance(node, ast.IfExp):
+        return f"write {_CHOICE}"
+    if isinstance(node, ast.Set):
+        inner: ast.expr = node
+        while isinstance(inner, ast.Set) and len(inner.elts) == 1:
+            inner = inner.elts[0]
+        return f"a path stands alone: {ast.unparse(inner)[:60]}"
+    if isinstance(node, ast.JoinedStr):
+        return "write join([a, b])"
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Name | ast.Call):
+            return _filter_hint(node, node.right)
+        if isinstance(node.op, ast.BitAnd | ast.BitOr):
+            return f"write `{'and' if isinstance(node.op, ast.BitAnd) else 'or'}`"
+        if isinstance(node.op, ast.Add):
+            return "write sum([a, b]) for numbers, join([a, b]) for texts"
+    return ""
+
+
+def _filter_hint(node: ast.BinOp, filtered: ast.Name | ast.Call) -> str:
+    left = ast.unparse(node.left)[:60]
+    if isinstance(filtered, ast.Call) and ast.unparse(filtered.func) == "default" and filtered.args:
+        return f"write {left} or {ast.unparse(filtered.args[0])[:60]}"
+    named = filtered.func if isinstance(filtered, ast.Call) else filtered
+    meant = function_meant(named.id) if isinstance(named, ast.Name) else []
+    return f"write {meant[0]}({left})" if meant else "nothing is filtered by `|`"

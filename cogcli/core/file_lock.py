@@ -1,0 +1,54 @@
+"""The lock of an open file, held until its descriptor is closed; a process that dies gives it back.
+
+On Windows it is one byte that no log reaches: locks of the system keep others from reading what is locked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _PLACE = 2**31 - 2  # the C library takes offsets of 31 bits
+
+    def lock(fd: int, *, wait: bool) -> None:
+        """Hold the lock alone. Raises BlockingIOError where another holds it and `wait` is false, OSError."""
+        while True:
+            try:
+                return _lock_byte(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK)
+            except OSError as error:  # to wait is to try for ten seconds
+                if not wait:
+                    raise BlockingIOError(error.errno, error.strerror) from error
+
+    def is_free(fd: int) -> bool:
+        """Whether nobody else holds the lock; if so, nobody takes it before the descriptor is closed."""
+        try:
+            lock(fd, wait=False)
+        except OSError:
+            return False
+        return True
+
+    def _lock_byte(fd: int, mode: int) -> None:
+        position = os.lseek(fd, 0, os.SEEK_CUR)
+        os.lseek(fd, _PLACE, os.SEEK_SET)
+        try:
+            msvcrt.locking(fd, mode, 1)
+        finally:
+            os.lseek(fd, position, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def lock(fd: int, *, wait: bool) -> None:
+        """Hold the lock alone. Raises BlockingIOError where another holds it and `wait` is false, OSError."""
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def is_free(fd: int) -> bool:
+        """Whether nobody else holds the lock; if so, nobody takes it before the descriptor is closed."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,37 @@
+"""What the run that calls a Python function lets it reach through `cogcli.sdk` (docs/reference/sdk.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from cogcli.core.calls import Cancellation
+    from cogcli.core.file_roots import Roots
+
+
+class HostAccess(NamedTuple):
+    """Set around each call; without one a function runs by itself, as in a test."""
+
+    open_registry: Callable[[], Any] | None = None
+    """Opens the registry of the run; None where there is none, such as in a worker process."""
+    store_dir: str = ""
+    """Where the stores of the project are; empty where a run has none."""
+    proxies: Mapping[str, str] = {}
+    """The environment's variables where proxies may be used, else nothing."""
+    network: str = "public"
+    """Which addresses may be reached, as in services."""
+    secret: Callable[[], str] | None = None
+    """Reads what `auth_ref` of the service names; None where it names nothing."""
+    deadline: float | None = None
+    """The end of the call, monotonic; None for no limit of its own."""
+    cancel: Cancellation | None = None
+    roots: Roots = ()
+    """Where files are read; () for anywhere."""
+    write_roots: Roots = ()
+    """Where files are written; () for the working directory."""
+
+
+NOTHING: Final = HostAccess()
+ACCESS: Final[ContextVar[HostAccess]] = ContextVar("ACCESS", default=NOTHING)

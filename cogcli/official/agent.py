@@ -1,0 +1,264 @@
+"""Options that a text lists, and which skills of the catalog, or which agents, its words lead to."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from cogcli.official.analysis import clauses
+from cogcli.official.options import numbers_in
+from cogcli.official.passages import Passage, blocks, stems, strings_in
+from cogcli.sdk import Refused, skills
+
+_MAX_LISTED = 100
+_MAX_QUERY = 20_000
+_LEAST = 0.15
+_ID_WORTH = 3
+SKILL_WORTH = 2
+_LISTED = re.compile(
+    r"\b(?:options|alternatives|choices|candidates)(?: are| include)?(?::| )\s{0,5}(?P<list>[^.;?\n]{3,500})",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(
+    r"\b(?:either|between|whether(?: to)?|choose(?: between| from)?)\s+(?P<list>[^.;?\n]{3,300})",
+    re.IGNORECASE,
+)
+_OR = re.compile(r",\s*(?:or|and)\s+|\s+(?:or|and|versus|vs\.?)\s+|,\s+", re.IGNORECASE)
+_NUMBERED = re.compile(r"^(?:option|plan|variant|alternative) [a-z0-9]{1,3}\s?[:.)-]\s*", re.IGNORECASE)
+_STRATEGIES = ("best", "keyword", "lexical")
+
+
+class Choice(NamedTuple):
+    """What a text may lead to: its id, the words of its name and tags, and what describes it."""
+
+    id: str
+    names: str
+    words: str
+
+
+class Ranked(NamedTuple):
+    """A choice and the share of the text's words, weighed by how rare they are, that it answers."""
+
+    id: str
+    score: float
+
+
+def find_options(
+    goal: str,
+    context: str | None = None,
+    constraints: dict[str, object] | None = None,
+    max_options: float = 10,
+) -> dict[str, object]:
+    """The options that the context, else the goal, lists: list items, `options: a, b`, `either a or b`, `Option 1: a`.
+
+    Each has `id` (its words before a colon), `text` and place, `source`, and `attributes`: the numbers it gives. The
+    constraints are not applied here. Refused: fewer than two are listed (`needs-model`).
+    """
+    listed = [
+        (source, _listed_options(text)) for source, text in (("context", context or ""), ("goal", goal))
+    ]
+    source, found = next(((source, found) for source, found in listed if found), ("", []))
+    if not found:
+        message = "the text lists no two options"
+        raise Refused(
+            "needs-model", message, "list them in the context, or choose a binding of a language model"
+        )
+    kept = found[: min(_MAX_LISTED, max(2, int(max_options)))]
+    options = [passage.quote(id=_option_id(passage.text), source=source) for passage in kept]
+    options = [option | {"attributes": numbers_in(str(option["text"]))} for option in options]
+    notes = f"{len(kept)} of {len(found)} options that the {source} lists"
+    notes += "; constraints are checked by eval.option.analyze" if constraints else ""
+    return {"options": options, "generation_notes": notes, "method": "rules:listed"}
+
+
+def _listed_options(text: str) -> list[Passage]:
+    items = [Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"]
+    numbered = [passage for passage in _lines(text) if _NUMBERED.match(passage.text)]
+    for found in (items, numbered, *(_parts(text, pattern) for pattern in (_LISTED, _EITHER))):
+        unique = list({_option_id(passage.text).casefold(): passage for passage in reversed(found)}.values())[
+            ::-1
+        ]
+        if len(unique) > 1:
+            return unique
+    return []
+
+
+def _option_id(text: str) -> str:
+    """The words of an option before a colon, without the number it is listed under."""
+    return _NUMBERED.sub("", text).partition(":")[0].strip()[:80]
+
+
+def _lines(text: str) -> list[Passage]:
+    found, start = [], 0
+    for line in text.splitlines(keepends=True):
+        begin = start + len(line) - len(line.lstrip())
+        found.append(Passage(line.strip(), begin, begin + len(line.strip())))
+        start += len(line)
+    return found
+
+
+def _parts(text: str, pattern: re.Pattern[str]) -> list[Passage]:
+    match = pattern.search(text)
+    if match is None:
+        return []
+    found, start = [], match.start("list")
+    ends = [(m.start(), m.end()) for m in _OR.finditer(text, start, match.end("list"))]
+    for end, following in [*ends, (match.end("list"), 0)]:
+        bare = text[start:end].strip()
+        if bare:
+            begin = text.index(bare, start)
+            found.append(Passage(bare, begin, begin + len(bare)))
+        start = following
+    return found
+
+
+def route_input(
+    input: object = None,
+    query: str | None = None,
+    agents: list[object] | None = None,
+    routing_strategy: str | None = None,
+) -> dict[str, object]:
+    """The agent whose name, tags and description answer most of the words, else the skill of the catalog.
+
+    `confidence` is the margin over the next one, both as the share of the words that they answer.
+    Refused: neither `input` nor `query` holds words, none of the agents shares one, or two share the same
+    (`no-evidence`); an unknown strategy (`unsupported`).
+    """
+    if routing_strategy is not None and routing_strategy not in _STRATEGIES:
+        message = (
+            f"routing_strategy {routing_strategy!r:.40} is not known; known are {', '.join(_STRATEGIES)}"
+        )
+        raise Refused("unsupported", message)
+    text = query or "\n".join(text for _, text in strings_in(input))
+    choices = [_agent(agent, number) for number, agent in enumerate(agents, 1)] if agents else skill_choices()
+    ranked = rank(text, choices, 1 if agents else SKILL_WORTH)
+    best = unambiguous(ranked)
+    if best is None or (not agents and best.score < _LEAST):
+        tied = (
+            ", ".join(one.id for one in ranked if one.score == ranked[0].score)
+            if ranked and best is None
+            else ""
+        )
+        raise Refused(
+            "no-evidence",
+            f"equally near: {tied:.200}" if tied else "too few of its words lead to any of them",
+        )
+    margin = best.score - (ranked[1].score if len(ranked) > 1 else 0)
+    answer: dict[str, object] = {"route": best.id, "confidence": round(margin, 4)}
+    candidates = [{"id": one.id, "score": one.score} for one in ranked[:5]]
+    return answer | {"candidates": candidates, "method": "rules:shared-words"}
+
+
+def _agent(agent: object, number: int) -> Choice:
+    if isinstance(agent, str):
+        return Choice(agent, "", "")
+    if not isinstance(agent, dict):
+        raise Refused("bad-data", f"agent {number}: expected text or an object, found {type(agent).__name__}")
+    name = next((str(agent[key]) for key in ("id", "name", "agent") if isinstance(agent.get(key), str)), "")
+    if not name:
+        raise Refused("bad-data", f"agent {number}: it has no `id` or `name`")
+    tags = " ".join(
+        text for key in ("tags", "keywords", "skills", "name") for _, text in strings_in(agent.get(key))
+    )
+    return Choice(name, tags, " ".join(text for _, text in strings_in(agent)))
+
+
+def skill_choices() -> list[Choice]:
+    """The skills of the registry of the run. Raises Refused `unsupported` where none is known."""
+    return [
+        Choice(
+            item.id,
+            f"{item.name} {' '.join(item.tags)}",
+            " ".join((item.description, *item.use_cases)),
+        )
+        for item in skills()
+    ]
+
+
+def rank(text: str, choices: list[Choice], least_worth: int = 1) -> list[Ranked]:
+    """The choices that share words worth so much with the text, best first; equal scores by id.
+
+    A word of the id is worth three, one of name and tags two, one of the description one. The score is 1 if the id
+    answers all words and has no others.
+    """
+    query = set(stems(text[:_MAX_QUERY]))
+    worth = {choice.id: _worth(choice) for choice in choices}
+    held = Counter(word for words in worth.values() for word in words)
+    # The rarer a word among the choices, the more it tells; one that none of them holds tells least.
+    weight = {word: math.log(1 + len(choices) / (held[word] or len(choices) or 1)) for word in sorted(query)}
+    total = _ID_WORTH * math.fsum(weight.values()) or 1
+    found = []
+    for name, words in worth.items():
+        shared = {word: words[word] for word in weight if word in words}
+        if sum(shared.values()) >= least_worth:
+            score = math.fsum(weight[word] * value for word, value in shared.items()) / total
+            found.append(Ranked(name, round(score * _nearness(shared, words), 4)))
+    return sorted(found, key=lambda one: (-one.score, one.id))
+
+
+def _nearness(shared: dict[str, int], words: dict[str, int]) -> float:
+    """From 0.9 to 1 by the share of the id's words that are shared: between equals the id without others is nearer."""
+    own = sum(worth == _ID_WORTH for worth in words.values())
+    return 0.9 + 0.1 * sum(worth == _ID_WORTH for worth in shared.values()) / (own or 1)
+
+
+def _worth(choice: Choice) -> dict[str, int]:
+    """What each word of a choice counts: the most that any place of it gives."""
+    places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
+    return {word: worth for text, worth in places for word in _words(text)}
+
+
+def _words(text: str) -> list[str]:
+    return stems(re.sub(r"[._:/-]+", " ", text))
+
+
+def unambiguous(ranked: list[Ranked]) -> Ranked | None:
+    """The best of ranked choices, unless there is none or another is as good."""
+    return ranked[0] if ranked and (len(ranked) == 1 or ranked[0].score > ranked[1].score) else None
+
+
+def generate_plan(objective: str, context: object = None, max_steps: float = 20) -> dict[str, object]:
+    """A step for each clause of the objective: the skill of the catalog that answers most of its words.
+
+    A step has `text` and place of its clause, `uses`, `score`, `alternatives`; clauses that no skill answers, or two
+    equally, are `unmatched`. Words of the context decide between equals only. Refused: no clause leads to a skill
+    (`no-evidence`).
+    """
+    choices = skill_choices()
+    hints = " ".join(text for _, text in strings_in(context))[:_MAX_QUERY]
+    parts = clauses(objective)
+    steps: list[dict[str, object]] = []
+    unmatched: list[dict[str, object]] = []
+    for part in parts[: max(1, int(max_steps))]:
+        ranked = rank(part.text, choices, SKILL_WORTH)
+        best = unambiguous(ranked) or _by_context(ranked, hints, choices)
+        if best is None or best.score < _LEAST:
+            unmatched.append(part.quote(candidates=[one.id for one in ranked[:3]]))
+            continue
+        others = [one.id for one in ranked if one.id != best.id][:3]
+        step = part.quote(
+            id=f"s{len(steps) + 1}", uses=f"skill:{best.id}", score=best.score, alternatives=others
+        )
+        steps.append(step | {"depends_on": [str(steps[-1]["id"])] if steps else []})
+    if not steps:
+        raise Refused(
+            "no-evidence", "no part of the objective leads to a skill of the catalog", "cogcli skills ls"
+        )
+    left_out = max(0, len(parts) - len(steps) - len(unmatched))
+    plan: dict[str, object] = {
+        "objective": objective,
+        "steps": steps,
+        "unmatched": unmatched,
+        "left_out": left_out,
+    }
+    return {"plan": plan, "step_count": len(steps), "method": "rules:shared-words"}
+
+
+def _by_context(ranked: list[Ranked], hints: str, choices: list[Choice]) -> Ranked | None:
+    tied = [one for one in ranked if one.score == ranked[0].score]
+    nearest = unambiguous(
+        rank(hints, [choice for choice in choices if choice.id in {one.id for one in tied}])
+    )
+    return next((one for one in tied if nearest and one.id == nearest.id), None)

@@ -1,0 +1,256 @@
+"""Source code: differences, formatting and measures."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from bisect import bisect_left
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cogcli.official.confined import confined
+from cogcli.official.data import parse_json
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Change = tuple[str, int, int, int, int]
+
+_MAX_TEXT = 8 * 1024 * 1024
+_MAX_CODE = 1024 * 1024
+_TIME = 5_000_000  # comparisons of lines
+_SHORT = 200_000
+_CONTEXT = 3
+_SECONDS = 20
+_NAMED = re.compile(
+    r"^[ \t]{0,40}(?:(?:export|public|private|protected|static|async|pub|default|abstract|final) ){0,4}"
+    r"(?:def|class|function|func|fn|interface|struct|enum|trait)\s{1,9}\*?([A-Za-z_$][\w$]{0,99})"
+)
+
+
+def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
+    """The unified difference that makes B of A, which `patch` applies; empty where they are equal.
+
+    Where nothing short of comparing all lines with all others would tell, a stretch is replaced as a whole. `stats`
+    counts lines `added` and `removed`, `unchanged` ones and `hunks`, names what the changed lines define (`defines`)
+    and says it in a `sentence`. Raises Refused for more than 8 MiB.
+    """
+    if len(code_a) + len(code_b) > _MAX_TEXT:
+        raise Refused("too-large", f"more than {_MAX_TEXT // 1024 // 1024} MiB of text")
+    a, b = _lines(code_a), _lines(code_b)
+    changes = list(_changes(a, b))
+    removed = sum(high - low for _, low, high, _, _ in changes)
+    added = sum(high - low for _, _, _, low, high in changes)
+    hunks = list(_hunks(changes, len(a), len(b)))
+    diff = "".join(part for hunk in hunks for part in _hunk_text(hunk, a, b))
+    defines = {
+        "removed": _defined(a, [(low, high) for _, low, high, _, _ in changes]),
+        "added": _defined(b, [(low, high) for _, _, _, low, high in changes]),
+    }
+    stats = {"added": added, "removed": removed, "unchanged": len(a) - removed, "hunks": len(hunks)}
+    sentence = _sentence(added, removed, len(hunks), defines)
+    header = "--- a\n+++ b\n" if hunks else ""
+    return {"diff": header + diff, "stats": stats | {"defines": defines, "sentence": sentence}}
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
+    """What makes B of A, in order: stretches between lines that both have once, in turn, until they are short enough
+    for `difflib`. What is left without such a line when its time is used up is replaced as a whole."""
+    time = _TIME
+    waiting = [(0, len(a), 0, len(b))]
+    while waiting:
+        a_low, a_high, b_low, b_high = _trimmed(a, b, *waiting.pop())
+        ours, theirs = a[a_low:a_high], b[b_low:b_high]
+        cost, common = _cost(ours, theirs)
+        if not common:
+            yield from [("replace", a_low, a_high, b_low, b_high)] if ours or theirs else []
+        elif cost <= min(time, _SHORT):
+            time -= cost
+            for tag, i1, i2, j1, j2 in _compared(ours, theirs):
+                yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
+        elif anchors := _anchors(ours, theirs):
+            time -= len(ours) + len(theirs)
+            ends = [(a_low + i, b_low + j) for i, j in anchors] + [(a_high, b_high)]
+            starts = [(a_low, b_low)] + [(i + 1, j + 1) for i, j in ends[:-1]]
+            parts = [(i, k, j, m) for (i, j), (k, m) in zip(starts, ends, strict=True)]
+            waiting += reversed(parts)
+        else:
+            yield "replace", a_low, a_high, b_low, b_high
+
+
+def _compared(a: list[str], b: list[str]) -> Iterator[Change]:
+    from difflib import SequenceMatcher
+
+    return (
+        change for change in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if change[0] != "equal"
+    )
+
+
+def _cost(a: list[str], b: list[str]) -> tuple[int, int]:
+    """At most so many comparisons `difflib` makes; how many pairs of equal lines there are."""
+    counts_a, counts_b = Counter(a), Counter(b)
+    pairs = sum(count * counts_b[line] for line, count in counts_a.items())
+    return (pairs + len(a) + len(b)) * min(len(a), len(b)), pairs
+
+
+def _trimmed(
+    a: list[str], b: list[str], a_low: int, a_high: int, b_low: int, b_high: int
+) -> tuple[int, int, int, int]:
+    """The stretch without what both begin and end with."""
+    while a_low < a_high and b_low < b_high and a[a_low] == b[b_low]:
+        a_low, b_low = a_low + 1, b_low + 1
+    while a_low < a_high and b_low < b_high and a[a_high - 1] == b[b_high - 1]:
+        a_high, b_high = a_high - 1, b_high - 1
+    return a_low, a_high, b_low, b_high
+
+
+def _anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
+    """The longest common sequence of lines that both have exactly once."""
+    places_a, places_b = _once(a), _once(b)
+    pairs = [(place, places_b[line]) for line, place in places_a.items() if line in places_b]
+    ends: list[int] = []
+    chain: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        rank = bisect_left(ends, place)
+        ends[rank : rank + 1] = [place]
+        before.append(chain[rank - 1] if rank else -1)
+        chain[rank : rank + 1] = [number]
+    found, number = [], chain[-1] if chain else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _once(lines: list[str]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    repeated = set()
+    for place, line in enumerate(lines):
+        if line in places:
+            repeated.add(line)
+        places[line] = place
+    return {line: place for line, place in places.items() if line not in repeated}
+
+
+def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
+    """Changes that share lines of context, together, with that context as equal stretches."""
+    group: list[Change] = []
+    for change in changes:
+        if group and change[1] - group[-1][2] > 2 * _CONTEXT:
+            yield _with_context(group, size_a)
+            group = []
+        group.append(change)
+    if group:
+        yield _with_context(group, size_a)
+
+
+def _with_context(group: list[Change], size_a: int) -> list[Change]:
+    lead = min(_CONTEXT, group[0][1])
+    tail = min(_CONTEXT, size_a - group[-1][2])
+    full: list[Change] = []
+    done_a, done_b = group[0][1] - lead, group[0][3] - lead
+    for change in [*group, ("end", group[-1][2] + tail, 0, group[-1][4] + tail, 0)]:
+        if change[1] > done_a:
+            full.append(("equal", done_a, change[1], done_b, change[3]))
+        full.append(change)
+        done_a, done_b = change[2], change[4]
+    return full[:-1]
+
+
+def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
+    _, a_low, _, b_low, _ = hunk[0]
+    _, _, a_high, _, b_high = hunk[-1]
+    yield f"@@ -{_range(a_low, a_high)} +{_range(b_low, b_high)} @@\n"
+    for tag, i1, i2, j1, j2 in hunk:
+        marked = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
+        for mark, lines in marked:
+            for line in lines:
+                yield (
+                    f"{mark}{line}"
+                    if line.endswith("\n")
+                    else f"{mark}{line}\n\\ No newline at end of file\n"
+                )
+
+
+def _range(low: int, high: int) -> str:
+    size = high - low
+    return f"{low + 1}" if size == 1 else f"{low + 1 if size else low},{size}"
+
+
+def _defined(lines: list[str], stretches: list[tuple[int, int]]) -> list[str]:
+    """The names of functions and classes whose first line lies in one of the stretches."""
+    matches = (_NAMED.match(line) for low, high in stretches for line in lines[low:high])
+    return sorted({match[1] for match in matches if match})
+
+
+def _sentence(added: int, removed: int, hunks: int, defines: dict[str, list[str]]) -> str:
+    if not hunks:
+        return "The two are equal."
+    both = sorted(set(defines["added"]) & set(defines["removed"]))
+    named = {
+        "changed": both,
+        "new": [name for name in defines["added"] if name not in both],
+        "gone": [name for name in defines["removed"] if name not in both],
+    }
+    told = "; ".join(f"{word}: {', '.join(names[:20])}" for word, names in named.items() if names)
+    places = f"{hunks} place{'s' * (hunks != 1)}"
+    lines = f"{added} line{'s' * (added != 1)} added, {removed} removed, in {places}"
+    return f"{lines}{'; ' if told else ''}{told}."
+
+
+def format_source(code: str, language: str) -> dict[str, object]:
+    """The code in its usual form: Python by ruff, JSON with two spaces. Formatting what is formatted changes nothing.
+
+    Raises Refused for another language, and for code with a syntax error, with its line.
+    """
+    name = _language(language)
+    if len(code) > _MAX_CODE:
+        raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
+    if name == "json":
+        text = json.dumps(parse_json(code)["data"], indent=2, ensure_ascii=False)
+        return {"formatted_code": f"{text}\n"}
+    if name == "python":
+        return {"formatted_code": _formatted_by_ruff(code)}
+    raise Refused("unsupported", f"{language!r:.40} is not formatted", "there are python and json")
+
+
+def _language(language: str) -> str:
+    name = language.strip().lower()
+    return {"py": "python", "python3": "python"}.get(name, name)
+
+
+def _formatted_by_ruff(code: str) -> str:
+    from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
+
+    command = [find_ruff_bin(), "format", "--isolated", "--no-cache", "--stdin-filename", "code.py", "-"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, input=code.encode(), capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (subprocess.TimeoutExpired, UnicodeEncodeError) as error:
+        raise Refused("bad-data", f"ruff does not format it: {error!s:.80}") from None
+    if done.returncode:
+        told = done.stderr.decode(errors="replace").replace("error: ", "").strip()
+        place = re.search(r"code\.py:(\d+):(\d+): ([^\n]{1,200})", told)
+        message = f"line {place[1]}, column {place[2]}: {place[3]}" if place else told[:200]
+        raise Refused("bad-data", f"syntax error: {message}" if message else "ruff cannot read it")
+    return done.stdout.decode()
+
+
+def analyze_source(code: str, language: str) -> dict[str, object]:
+    """What the code is made of: `metrics` counts lines, functions, classes and branches, `warnings` names places to
+    look at, with their line, and `summary` says it in a sentence.
+
+    Python is read by its own parser, other languages by lizard. Raises Refused for a language that neither knows, for
+    a syntax error with its line, and for more than 1 MiB.
+    """
+    if len(code) > _MAX_CODE:
+        raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
+    return confined("code_measures:measure", code=code, language=_language(language))

@@ -1,0 +1,181 @@
+"""A recommendation out of scored options, with the margin as its confidence: no score, no recommendation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cogcli.official.options import check_constraints, read_options
+from cogcli.sdk import Refused
+
+_LEVELS = ((0.3, "high"), (0.1, "medium"))
+_TOLERATED = {"low": 0.1, "medium": 0.0, "high": 0.0}
+_MAX_SCORE = 1e12
+_STATED = ("failure_modes", "risks", "cons")
+
+
+class _Candidate(NamedTuple):
+    id: str
+    score: float | None
+    broken: list[object]
+    unchecked: list[object]
+    analysis: dict[str, object]
+    missing: list[object]
+
+
+def justify_option(
+    scored_options: list[object],
+    analyzed_options: list[object],
+    goal: str,
+    tradeoffs: list[object] | None = None,
+    constraints: dict[str, object] | None = None,
+    risk_tolerance: str | None = None,
+) -> dict[str, object]:
+    """The option of the highest score that breaks no constraint, and what speaks for and against it.
+
+    `confidence_score` is its margin over the next one, as a share of the scale (1, or the highest score if above);
+    `confidence_level` is high from 0.3, medium from 0.1, else low; a tie is `none` with confidence 0 and recommends
+    nobody. With a low risk tolerance a margin under 0.1 recommends nobody either. `failure_modes` are where it is
+    worst and what the analysis states; `next_steps` name the numbers that are missing.
+    Refused: no option has a score, or all scored ones break a constraint (`no-evidence`).
+    """
+    if risk_tolerance is not None and risk_tolerance not in _TOLERATED:
+        raise Refused(
+            "bad-data", f"risk_tolerance must be {', '.join(_TOLERATED)}, found {risk_tolerance!r:.40}"
+        )
+    candidates = _candidates(scored_options, analyzed_options, constraints or {})
+    scored = [candidate for candidate in candidates if candidate.score is not None]
+    eligible = sorted((c for c in scored if not c.broken), key=lambda c: (-(c.score or 0), c.id))
+    if not eligible:
+        why = "every scored option breaks a constraint" if scored else "no option has a score"
+        raise Refused("no-evidence", why, "score options by numbers first: eval.option.score")
+    scale = max(1.0, *(abs(c.score or 0) for c in scored))
+    following = (eligible[1].score or 0.0) if len(eligible) > 1 else 0.0
+    margin = max(0.0, round(((eligible[0].score or 0.0) - following) / scale, 4))
+    tied = [c.id for c in eligible if c.score == eligible[0].score] if len(eligible) > 1 else []
+    close = margin < _TOLERATED[risk_tolerance or "medium"] and len(eligible) > 1
+    best = None if len(tied) > 1 or close else eligible[0]
+    level = "none" if len(tied) > 1 else next((name for least, name in _LEVELS if margin >= least), "low")
+    recommendation = (
+        best.id
+        if best
+        else "No recommendation: "
+        + (
+            f"{', '.join(tied)} tie"
+            if len(tied) > 1
+            else f"{eligible[0].id} leads {eligible[1].id} by only {margin}"
+        )
+    )
+    answer: dict[str, object] = {
+        "recommendation": recommendation,
+        "alternatives_considered": [_alternative(c, eligible[0]) for c in candidates if c is not best],
+        "confidence_score": margin,
+        "confidence_level": level,
+        "uncertainties": _uncertainties(candidates, tied),
+        "failure_modes": _failure_modes(best) if best else [],
+        "next_steps": _next_steps(candidates, tied),
+    }
+    shown = _readable(goal, answer, best, tradeoffs or [])
+    return answer | {"human_readable": shown, "tie": len(tied) > 1, "method": "rules:margin"}
+
+
+def _candidates(
+    scored: list[object], analyzed: list[object], constraints: dict[str, object]
+) -> list[_Candidate]:
+    options = read_options(scored) if scored else []
+    analyses = {option.id: option for option in read_options(analyzed)} if analyzed else {}
+    found = []
+    for option in options:
+        given = option.given if isinstance(option.given, dict) else {}
+        score = given.get("score")
+        analysis = analyses.get(option.id)
+        inner = analysis.given if analysis and isinstance(analysis.given, dict) else {}
+        merged = option._replace(
+            attributes={**(analysis.attributes if analysis else {}), **option.attributes}
+        )
+        broken, unchecked = check_constraints(merged, constraints)
+        stated = [entry for entry in _listed(inner, "broken_constraints") if entry not in broken]
+        found.append(
+            _Candidate(
+                option.id,
+                _score(score),
+                [*broken, *stated],
+                list(unchecked),
+                inner,
+                _listed(given, "missing"),
+            )
+        )
+    return found
+
+
+def _score(given: object) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return None
+    if abs(given) > _MAX_SCORE:
+        raise Refused("bad-data", f"a score must lie within {_MAX_SCORE:g}, found {given!r:.40}")
+    return float(given)
+
+
+def _listed(entry: dict[str, object], name: str) -> list[object]:
+    value = entry.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _alternative(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
+    entry: dict[str, object] = {"id": candidate.id, "score": candidate.score}
+    if candidate.score is not None and best.score is not None:
+        entry["behind_by"] = round(best.score - candidate.score, 6)
+    return entry | {"broken_constraints": candidate.broken, "best_on": _listed(candidate.analysis, "best_on")}
+
+
+def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    if len(tied) > 1:
+        found.append({"kind": "tie", "options": tied})
+    found += [
+        {"kind": "unscored", "option": c.id, "missing": c.missing} for c in candidates if c.score is None
+    ]
+    found += [
+        {"kind": "unchecked-constraint", "option": c.id, "entry": e} for c in candidates for e in c.unchecked
+    ]
+    return found
+
+
+def _failure_modes(best: _Candidate) -> list[object]:
+    """Where the recommended one is the worst of all, and what its analysis states."""
+    worst: list[object] = [
+        {"kind": "worst-on", "attribute": name} for name in _listed(best.analysis, "worst_on")
+    ]
+    inner = best.analysis.get("option")
+    owners = [best.analysis, inner if isinstance(inner, dict) else {}]
+    return worst + [entry for owner in owners for name in _STATED for entry in _listed(owner, name)]
+
+
+def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[dict[str, object]]:
+    lacking: list[dict[str, object]] = [
+        {"action": "give a number", "option": c.id, "criterion": name}
+        for c in candidates
+        if c.score is None
+        for name in c.missing
+    ]
+    checks: list[dict[str, object]] = [
+        {"action": "check a constraint", "option": c.id, "entry": entry}
+        for c in candidates
+        for entry in c.unchecked
+    ]
+    split: list[dict[str, object]] = [{"action": "add a criterion", "options": tied}] if len(tied) > 1 else []
+    return [*split, *lacking, *checks]
+
+
+def _readable(goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]) -> str:
+    lines = [f"Goal: {' '.join(goal.split())}", f"Recommendation: {answer['recommendation']}"]
+    if best:
+        lines.append(
+            f"Score: {best.score}; margin: {answer['confidence_score']} ({answer['confidence_level']})"
+        )
+    for key, label in (("best_on", "Best on"), ("worst_on", "Worst on")):
+        names = _listed(best.analysis, key) if best else []
+        lines += [f"{label}: {', '.join(map(str, names))}"] if names else []
+    counts = {"alternatives_considered": "other options", "uncertainties": "uncertainties"}
+    lines += [f"{len(_listed(answer, name))} {label}" for name, label in counts.items()]
+    lines += [f"{len(tradeoffs)} tradeoffs"] if tradeoffs else []
+    return "\n".join(lines)

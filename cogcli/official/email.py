@@ -1,0 +1,161 @@
+"""Mail that lies in files: an mbox, a maildir, a folder of .eml files, or one of them."""
+
+from __future__ import annotations
+
+import os
+from email import message_from_bytes, policy
+from email.errors import MessageError
+from email.utils import getaddresses, parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from cogcli.official.files import OPENED_AS as OPENED_AS
+from cogcli.official.files import checked_folder, name_of, read_whole
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from email.message import EmailMessage, MIMEPart
+
+_MAX_BYTES = 64 * 1024 * 1024
+_MAX_MESSAGES = 10_000
+_MAX_TEXT = 200_000
+_MAX_PARTS = 1_000
+_BROKEN = frozenset(
+    (
+        "NoBoundaryInMultipartDefect", "StartBoundaryNotFoundDefect", "CloseBoundaryNotFoundDefect",
+        "MultipartInvariantViolationDefect", "MissingHeaderBodySeparatorDefect", "InvalidBase64CharactersDefect",
+        "InvalidBase64LengthDefect", "UndecodableBytesDefect", "FirstHeaderLineIsContinuationDefect",
+    )
+)  # fmt: skip
+"""What the parser says of a message whose parts cannot be told apart or decoded."""
+
+
+def read_mailbox(mailbox: str) -> dict[str, object]:
+    """The messages of a mailbox of at most 64 MiB, the oldest first as far as they lie in order.
+
+    Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size. A message
+    whose MIME is broken, and an attachment whose name leads elsewhere, are not there but counted in `skipped`.
+    """
+    messages: list[dict[str, object]] = []
+    skipped = 0
+    for number, raw in enumerate(_raw_messages(mailbox)):
+        if number == _MAX_MESSAGES:
+            raise Refused("too-large", f"{name_of(mailbox)}: more than {_MAX_MESSAGES:,} messages")
+        message, lost = _read(raw)
+        skipped += lost
+        if message is not None:
+            messages.append(message)
+    return {"messages": messages, "skipped": skipped}
+
+
+def _raw_messages(mailbox: str) -> Iterator[bytes]:
+    if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
+        yield from _in_folder(checked_folder(mailbox), mailbox)
+        return
+    content = read_whole(mailbox, _MAX_BYTES)
+    if content.startswith(b"From "):
+        yield from _of_mbox(content)
+    elif content.strip():
+        yield content
+
+
+def _in_folder(folder: str, shown: str) -> Iterator[bytes]:
+    """The messages of a maildir, of `new` and `cur`, else the .eml files of a folder; links are not followed."""
+    inner = [
+        os.path.join(folder, part) for part in ("cur", "new") if os.path.isdir(os.path.join(folder, part))
+    ]
+    files = [
+        entry.path
+        for place in inner or [folder]
+        for entry in sorted(os.scandir(place), key=lambda entry: entry.name)
+        if entry.is_file(follow_symlinks=False) and (inner or entry.name.lower().endswith(".eml"))
+    ]
+    if not files and not inner:
+        raise Refused("unsupported", f"{name_of(shown)}: neither a maildir nor a folder with .eml files")
+    left = _MAX_BYTES
+    for file in files:
+        content = read_whole(file, _MAX_BYTES)
+        left -= len(content)
+        if left < 0:
+            raise Refused("too-large", f"{name_of(shown)}: larger than {_MAX_BYTES // 1024 // 1024} MiB")
+        yield content
+
+
+def _of_mbox(content: bytes) -> Iterator[bytes]:
+    """The messages between lines that begin with `From ` after an empty one; `>From ` inside them loses its mark."""
+    lines: list[bytes] = []
+    empty = True
+    for line in content.splitlines(keepends=True):
+        if empty and line.startswith(b"From "):
+            if lines:
+                yield b"".join(lines)
+            lines = []
+        else:
+            lines.append(
+                line[1:] if line.lstrip(b">").startswith(b"From ") and line.startswith(b">") else line
+            )
+        empty = not line.strip()
+    if lines:
+        yield b"".join(lines)
+
+
+def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
+    """A message, None for a broken one, and how much of it was passed over."""
+    try:
+        message = message_from_bytes(raw, policy=policy.default)
+        parts = [part for part, _ in zip(message.walk(), range(_MAX_PARTS + 1), strict=False)]
+        if len(parts) > _MAX_PARTS or not message.keys():
+            return None, 1
+        body = message.get_body(preferencelist=("plain", "html"))
+        text = _text_of(body) if body is not None else ""
+        attachments, lost = _attachments(message)
+        if any(type(defect).__name__ in _BROKEN for part in parts for defect in part.defects):
+            return None, 1
+        return {**_head(message), "text": text, "attachments": attachments}, lost
+    except (MessageError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return None, 1  # the parser raises these for what it cannot make sense of
+
+
+def _head(message: EmailMessage) -> dict[str, object]:
+    head: dict[str, object] = {"id": _line(message, "message-id"), "subject": _line(message, "subject")}
+    for name in ("from", "to", "cc"):
+        found = getaddresses([str(value) for value in message.get_all(name, [])])
+        head[name] = [
+            {"name": _one_line(shown), "address": _one_line(address)} for shown, address in found if address
+        ]
+    try:
+        head["date"] = parsedate_to_datetime(str(message.get("date", ""))).isoformat()
+    except (ValueError, TypeError, OverflowError):
+        head["date"] = ""
+    return head
+
+
+def _text_of(body: MIMEPart) -> str:
+    content = str(body.get_content())
+    if body.get_content_subtype() == "html":
+        from cogcli.official.web import extract_content
+
+        content = str(extract_content(content[: 1024 * 1024])["text"])
+    return content.replace("\r\n", "\n").strip()[:_MAX_TEXT]
+
+
+def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
+    """What is attached, and how many attachments have a name that is more than one."""
+    listed, lost = [], 0
+    for part in message.iter_attachments():
+        name = str(part.get_filename() or "")
+        if name != os.path.basename(name) or "\\" in name or name in (".", "..") or not name.isprintable():
+            lost += 1
+            continue
+        data = part.get_payload(decode=True)
+        size = len(data) if isinstance(data, bytes) else len(part.as_bytes())
+        listed.append({"name": name, "type": part.get_content_type(), "bytes": size})
+    return listed, lost
+
+
+def _line(message: EmailMessage, name: str) -> str:
+    return _one_line(str(message.get(name, "")))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.encode("utf-8", "replace").decode().split())

@@ -1,0 +1,93 @@
+"""Files as the shipped functions open them: regular ones, within a size, never through a last link when writing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from cogcli.sdk import Refused, open_for_reading, outside_roots, writable_path, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_SYSTEM_PLACES = ("/dev", "/proc", "/sys", "/run")
+_SECRET_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"))
+_SECRET_FILES = frozenset(
+    (".env", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials.json")
+)
+_SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore")
+_SECRET_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")
+
+OPENED_AS: ContextVar[Callable[[str], str] | None] = ContextVar("OPENED_AS", default=None)
+"""Asked for each path before anything is opened: what to open, where only some files may be read. It raises for others.
+
+Whoever calls these functions sets it; a project that calls them cannot.
+"""
+
+
+def off_limits(path: str) -> str:
+    """Why nothing is read from a place, whoever asks; empty if it may be."""
+    real = os.path.realpath(path)
+    *folders, name = real.lower().split(os.sep)
+    if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
+        return "system folders hold no documents"
+    if _SECRET_FOLDERS.intersection((*folders, name)):
+        return "the folder usually holds credentials"
+    if name in _SECRET_FILES or name.endswith(_SECRET_ENDINGS) or name.startswith(_SECRET_STARTS):
+        return "files of this name usually hold credentials"
+    return ""
+
+
+def name_of(path: str) -> str:
+    """The last part of a path, for messages."""
+    return os.path.basename(path.rstrip(os.sep)) or path
+
+
+def read_whole(path: str, limit: int) -> bytes:
+    """The bytes of a regular file. Raises Refused for what may not or cannot be read, and for one over the limit."""
+    content, more = read_start(path, limit)
+    if more:
+        raise Refused("too-large", f"{name_of(path)}: larger than {limit // 1024 // 1024} MiB")
+    return content
+
+
+def read_start(path: str, limit: int) -> tuple[bytes, bool]:
+    """The first bytes of a regular file, and whether there are more. Raises Refused."""
+    with open_for_reading(checked(path), sys.maxsize) as file:
+        content = file.read(limit + 1)
+    return content[:limit], len(content) > limit
+
+
+def checked(path: str) -> str:
+    """The path to open for one that was given. Raises Refused, before anything is opened, where nothing may be."""
+    if not path or "\0" in path:
+        raise Refused("bad-data", "the path is empty or holds a NUL character")
+    if (opened_as := OPENED_AS.get()) is not None:
+        path = opened_as(path)
+    if reason := off_limits(path):
+        raise Refused("bad-data", f"{name_of(path)}: {reason}")
+    return path
+
+
+def checked_folder(path: str) -> str:
+    """The real path of a folder that may be read. Raises Refused."""
+    real = os.path.realpath(checked(path))
+    if why := outside_roots(real):
+        raise Refused("bad-data", why, "add it to `files.roots`, if it may be read")
+    if not os.path.isdir(real):
+        raise Refused("bad-data", f"{name_of(path)}: no such folder")
+    return real
+
+
+def write_whole(path: str, content: bytes, *, replace: bool = True) -> str:
+    """Write a file as a whole or not at all, where files may be written; the path written.
+
+    Raises Refused for another place, for a link, for what is no regular file, and where a file is there that must not
+    be replaced.
+    """
+    if reason := off_limits(writable_path(path)):
+        raise Refused("bad-data", f"{name_of(path)}: {reason}")
+    return write_file(path, content, replace=replace)

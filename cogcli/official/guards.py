@@ -1,0 +1,236 @@
+"""What may leave and what holds: an output against a policy, a payload against a constraint. In doubt: no."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from cogcli.official.personal_data import find_personal_data
+from cogcli.official.secret_values import find_secrets
+from cogcli.sdk import Refused, evaluate, schema_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MAX_DEPTH = 200
+
+
+def gate_output(output: dict[str, object], policy: dict[str, object]) -> dict[str, object]:
+    """Whether an output may leave, with a reason for each no.
+
+    A policy has any of `block_pii`, `block_secrets` (true or false), `max_size` (bytes as JSON), `required_keys` and
+    `forbidden_keys` (paths like `a.b`; a forbidden name without a dot counts at any depth). A key that is unknown or
+    not of its type is a no.
+    """
+    reasons = [reason for key, wanted in policy.items() for reason in _reasons(output, key, wanted)]
+    return {"allowed": not reasons, "reasons": reasons}
+
+
+def _reasons(output: dict[str, object], key: str, wanted: object) -> Iterator[str]:
+    check = _POLICY.get(key)
+    if check is None:
+        yield f"the policy has an unknown key {key!r:.60}; known are {', '.join(_POLICY)}"
+        return
+    expected, judge = check
+    if not isinstance(wanted, expected) or (expected is int and isinstance(wanted, bool)):
+        yield f"the policy's {key} is no {expected.__name__}"
+        return
+    try:
+        yield from judge(output, wanted)
+    except Refused as refused:
+        yield f"{key} cannot be checked: {refused.message}"
+
+
+def _personal(output: object, wanted: Any) -> Iterator[str]:
+    if wanted:
+        kinds = sorted({found.kind for found in find_personal_data(as_lines(output))})
+        yield from (f"personal data: {kind}" for kind in kinds)
+
+
+def _secret(output: object, wanted: Any) -> Iterator[str]:
+    if wanted:
+        kinds = sorted({found.kind for found in find_secrets(as_lines(output))})
+        yield from (f"credential: {kind}" for kind in kinds)
+
+
+def _size(output: object, wanted: Any) -> Iterator[str]:
+    size = len(json.dumps(output, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > wanted:
+        yield f"{size:,} bytes, at most {wanted:,} may leave"
+
+
+def _required(output: object, wanted: Any) -> Iterator[str]:
+    yield from (f"required key {name!s:.80} is missing" for name in wanted if not _at(output, str(name))[0])
+
+
+def _forbidden(output: object, wanted: Any) -> Iterator[str]:
+    names = {key for key, _ in walk(output)}
+    for name in map(str, wanted):
+        if name in names or _at(output, name)[0]:
+            yield f"forbidden key {name:.80}"
+
+
+_POLICY: dict[str, tuple[type, Callable[[Any, Any], Iterator[str]]]] = {
+    "block_pii": (bool, _personal),
+    "block_secrets": (bool, _secret),
+    "max_size": (int, _size),
+    "required_keys": (list, _required),
+    "forbidden_keys": (list, _forbidden),
+}
+
+
+def walk(value: object) -> Iterator[tuple[str, object]]:
+    """(nearest key, value) of everything inside a value that is no list or object, and of each key without more."""
+    waiting: list[tuple[str, object, int]] = [("", value, 0)]
+    while waiting:
+        key, inner, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
+        if isinstance(inner, dict):
+            yield from ((str(name), None) for name in inner)
+            waiting.extend((str(name), inner[name], depth + 1) for name in reversed(inner))
+        elif isinstance(inner, list):
+            waiting.extend((key, one, depth + 1) for one in reversed(inner))
+        else:
+            yield key, inner
+
+
+def as_lines(value: object) -> str:
+    """Everything inside a value as `key: value` lines, so that one search sees all of it, and what each is called."""
+    return "\n".join(
+        f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}" if inner is not None else f"{key}:"
+        for key, inner in walk(value)
+    )
+
+
+def _at(value: object, path: str) -> tuple[bool, object]:
+    """Whether a path leads to something, and what. A whole path that is a key counts first."""
+    if isinstance(value, dict) and path in value:
+        return True, value[path]
+    for key in path.split("."):
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return False, None
+    return True, value
+
+
+def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> dict[str, object]:
+    """Whether a payload holds to a constraint, and each place where it does not: `rule`, `path`, `message`.
+
+    A constraint has any of `required_keys`, `forbidden_keys`, `max_size`, `schema` (a JSON Schema), `expression` (over
+    `payload`), `rules` (a list of `{field, op, value}`), or is such a rule or a JSON Schema itself. An unknown key is a
+    violation.
+    """
+    if "field" in constraint:
+        constraint = {"rules": [constraint]}
+    elif "$schema" in constraint or "properties" in constraint:
+        constraint = {"schema": constraint}
+    violations = [one for key, wanted in constraint.items() for one in _violations(payload, key, wanted)]
+    return {"valid": not violations, "violations": violations}
+
+
+def _violations(payload: dict[str, object], key: str, wanted: Any) -> Iterator[dict[str, object]]:
+    if key == "schema" and isinstance(wanted, dict):
+        for place, message in schema_errors(wanted, payload):
+            yield {"rule": key, "path": place.replace("/", "."), "message": message}
+    elif key == "expression" and isinstance(wanted, str):
+        if not evaluate(wanted, {"payload": payload}):
+            yield {"rule": key, "path": "", "message": f"does not hold: {wanted:.200}"}
+    elif key == "rules" and isinstance(wanted, list):
+        for rule in wanted:
+            yield from _broken(payload, rule)
+    elif key in _STRUCTURE:
+        for reason in _reasons(payload, key, wanted):
+            yield {"rule": key, "path": "", "message": reason}
+    else:
+        known = ", ".join(("schema", "expression", "rules", *_STRUCTURE))
+        yield {"rule": str(key), "path": "", "message": f"unknown, or not of its type; known are {known}"}
+
+
+_STRUCTURE = ("required_keys", "forbidden_keys", "max_size")
+
+
+def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]]:
+    """What one rule `{field, op, value}` says of the payload: at most one violation."""
+    if not isinstance(rule, dict) or not isinstance(rule.get("field"), str):
+        raise Refused("bad-data", "a rule must be an object with `field`, `op` and `value`")
+    op = rule.get("op", rule.get("operator", "exists"))
+    if op not in _OPS or rule.keys() - {"field", "op", "operator", "value", "message"}:
+        raise Refused(
+            "bad-data", f"rule for {rule['field']:.60}: unknown op or key; ops are {', '.join(_OPS)}"
+        )
+    there, value = _at(payload, rule["field"])
+    if op == "absent":
+        holds = not there
+    elif op == "exists" or not there:
+        holds = there
+    else:
+        try:
+            holds = bool(_OPS[op](value, rule.get("value")))
+        except (TypeError, ValueError):
+            holds = False
+    if not holds:
+        message = str(rule.get("message") or _in_words(rule["field"], str(op), rule.get("value"), there))
+        yield {"rule": str(op), "path": rule["field"], "message": message}
+
+
+def _in_words(field: str, op: str, value: object, there: bool) -> str:
+    wanted = "" if op in ("exists", "absent") else f" {json.dumps(value, ensure_ascii=False)}"
+    return f"{field:.80}{'' if there else ' is missing:'} must be {op.replace('_', ' ')}{wanted:.120}"
+
+
+def _equal(a: object, b: object) -> bool:
+    return a == b and isinstance(a, bool) is isinstance(b, bool)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def holds(a: Any, b: Any) -> bool:
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (a, b))
+        return (numbers or (isinstance(a, str) and isinstance(b, str))) and compare(a, b)
+
+    return holds
+
+
+def _matches(value: Any, pattern: Any) -> bool:
+    from cogcli.official.patterns import found
+
+    return isinstance(value, str) and found(str(pattern), value)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _is_type(value: object, name: Any) -> bool:
+    return isinstance(value, _TYPES.get(str(name), ())) and isinstance(value, bool) is (name == "boolean")
+
+
+_OPS: dict[Any, Callable[[Any, Any], bool]] = {
+    "exists": lambda value, _: True,
+    "absent": lambda value, _: False,
+    "eq": _equal,
+    "ne": lambda a, b: not _equal(a, b),
+    "lt": _ordered(lambda a, b: bool(a < b)),
+    "le": _ordered(lambda a, b: bool(a <= b)),
+    "gt": _ordered(lambda a, b: bool(a > b)),
+    "ge": _ordered(lambda a, b: bool(a >= b)),
+    "in": lambda value, choices: isinstance(choices, list) and any(_equal(value, one) for one in choices),
+    "not_in": lambda value, choices: (
+        isinstance(choices, list) and not any(_equal(value, one) for one in choices)
+    ),
+    "contains": lambda value, part: part in value,
+    "matches": _matches,
+    "type": _is_type,
+    "min_length": lambda value, length: len(value) >= length,
+    "max_length": lambda value, length: len(value) <= length,
+}

@@ -1,0 +1,95 @@
+"""Elements of a page that a reader never sees: they may say what a person would not let pass."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bs4 import BeautifulSoup
+    from bs4.element import Tag
+
+_HIDING = re.compile(
+    r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0{1,9})?\s*(?:[;!%]|$)"
+    r"|(?:font-size|(?:max-)?(?:width|height))\s*:\s*0(?:px|em|rem|pt|%)?\s*(?:[;!]|$)|color\s*:\s*transparent"
+    r"|(?:left|right|top|bottom|text-indent|margin-left|margin-top)\s*:\s*-\d{3,9}"
+    r"|clip\s*:\s*rect\(\s*0|clip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0))",
+    re.IGNORECASE,
+)
+_SELECTOR = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]{0,40})?(?:[.#][A-Za-z_-][\w-]{0,80})?")
+_MAX_STYLE = 4000
+_UNSEEN = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "object"))
+_VOID = frozenset(("br", "hr", "img", "meta", "link", "input", "wbr", "source", "area", "base", "col"))
+
+
+def remove_hidden(soup: BeautifulSoup) -> None:
+    """Take out what the page hides: by the kind of element, by attribute, by its own style, or by a rule of the page
+    with a plain selector. Rules inside of `@media` and style sheets elsewhere are not followed.
+    """
+    selectors = {each for style in soup.find_all("style") for each in _hiding_selectors(style.get_text())}
+    for tag in list(_outermost_hidden(soup, selectors)):
+        tag.extract()
+
+
+def _outermost_hidden(soup: BeautifulSoup, selectors: set[str]) -> Iterator[Tag]:
+    from bs4.element import Tag
+
+    pending: list[Tag] = [soup]
+    while pending:
+        for child in pending.pop().contents:
+            if isinstance(child, Tag) and child.name not in _VOID:
+                if _is_hidden(child, selectors):
+                    yield child
+                else:
+                    pending.append(child)
+
+
+def _is_hidden(tag: Tag, selectors: set[str]) -> bool:
+    if tag.name in _UNSEEN or tag.has_attr("hidden") or str(tag.get("aria-hidden", "")).lower() == "true":
+        return True
+    if tag.name == "dialog" and not tag.has_attr("open"):
+        return True
+    if _hides(str(tag.get("style") or "")):
+        return True
+    return bool(selectors) and not selectors.isdisjoint(_names(tag))
+
+
+def _hides(style: str) -> bool:
+    return bool(style) and (len(style) > _MAX_STYLE or _HIDING.search(_without_comments(style)) is not None)
+
+
+def _without_comments(style: str) -> str:
+    return "".join(part.partition("*/")[2] if n else part for n, part in enumerate(style.split("/*")))
+
+
+def _names(tag: Tag) -> Iterator[str]:
+    """The plain selectors that an element answers to."""
+    classes = tag.get("class") or ()
+    marks = [f".{name}" for name in (classes.split() if isinstance(classes, str) else classes)]
+    if tag.get("id"):
+        marks.append(f"#{tag.get('id')}")
+    yield tag.name
+    for mark in marks:
+        yield mark
+        yield f"{tag.name}{mark}"
+
+
+def _hiding_selectors(sheet: str) -> Iterator[str]:
+    """The plain selectors of the rules that hide, outside of any `@` block."""
+    outer, selector, body = 0, "", ""
+    for part in re.split(r"([{}])", _without_comments(sheet)):
+        if part == "{":
+            outer += 1
+            selector, body = body.rpartition(";")[2], ""
+        elif part == "}":
+            if outer == 1 and _HIDING.search(body[:_MAX_STYLE]):
+                yield from (each.strip() for each in selector.split(",") if _is_plain(each.strip()))
+            outer, body = max(0, outer - 1), ""
+        else:
+            body = part
+
+
+def _is_plain(selector: str) -> bool:
+    return bool(selector) and selector.lower() not in ("html", "body") and bool(_SELECTOR.fullmatch(selector))

@@ -1,0 +1,57 @@
+"""Pictures, looked at before they are sent to a model: what they are, how large, how many."""
+
+from __future__ import annotations
+
+from cogcli.official.files import OPENED_AS, read_whole
+from cogcli.sdk import Refused
+
+__all__ = ["OPENED_AS", "check_file"]
+
+_BYTES = 25 * 1024 * 1024
+_PIXELS = 50_000_000
+_FRAMES = 64
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+
+
+def check_file(image: str) -> dict[str, object]:
+    """Whether a file is a picture that may be sent: PNG, JPEG, GIF or WebP by its content, whole, at most 25 MiB, 50
+    million pixels, 64 frames. Nothing is decoded before its size is known."""
+    import warnings
+    from io import BytesIO
+
+    from PIL import Image
+
+    try:
+        content = read_whole(image, _BYTES)
+    except Refused as error:
+        return _refusal(error.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library's own bound, which is higher
+        try:
+            with Image.open(BytesIO(content), formats=_FORMATS) as found:
+                told = {"format": found.format or "", "width": found.width, "height": found.height}
+                if found.width * found.height > _PIXELS:
+                    return _refusal(f"{found.width} x {found.height} pixels are more than 50 million", told)
+                if _has_frame(found, _FRAMES):
+                    return _refusal(f"more than {_FRAMES} frames", told)
+            with Image.open(BytesIO(content), formats=_FORMATS) as found:
+                found.verify()
+        except Image.DecompressionBombError:
+            return _refusal("more than 50 million pixels")
+        except (OSError, ValueError, SyntaxError, EOFError, KeyError, IndexError, OverflowError) as error:
+            # Damaged files of each format raise what their decoder meets.
+            return _refusal(f"no whole png, jpeg, gif or webp ({str(error)[:120]})")
+    return {"allowed": True, "reason": "a picture that may be sent", **told}
+
+
+def _has_frame(image: object, index: int) -> bool:
+    """Whether a picture has a frame of this index; no more of them are looked at."""
+    try:
+        image.seek(index)  # type: ignore[attr-defined]
+    except EOFError:
+        return False
+    return True
+
+
+def _refusal(reason: str, told: dict[str, object] | None = None) -> dict[str, object]:
+    return {"allowed": False, "reason": reason, **(told or {})}

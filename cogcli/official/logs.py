@@ -1,0 +1,286 @@
+"""Log lines as events: syslog, ISO timestamps, JSON lines, web servers, tracebacks. Levels and times as stated."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAX_LOG_CHARACTERS = 8 * 1024 * 1024
+_MAX_DETAIL = 2_000
+_MAX_MESSAGE = 4_000
+_MAX_WINDOWS = 2_000
+_MAX_FAULTS = 200
+_BURST = 3
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_LEVELS = {
+    "debug": "trace debug",
+    "info": "info notice information",
+    "warning": "warn warning",
+    "error": "error err severe failure",
+    "critical": "critical crit fatal alert emerg emergency panic",
+}
+_LEVEL = {word: level for level, words in _LEVELS.items() for word in words.split()}
+_SEVERITIES = {"critical": "high", "error": "medium", "warning": "low"}
+_PRIORITY = ("critical", "critical", "critical", "error", "warning", "info", "info", "debug")
+_ISO = r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?)"
+_SYSLOG_5424 = re.compile(
+    rf"<(?P<pri>\d{{1,3}})>\d{{1,2}} {_ISO} (?P<host>\S+) (?P<source>\S+) \S+ \S+ (?:-|(?:\[[^\]]*\])+) ?(?P<rest>.*)",
+    re.S,
+)
+_SYSLOG = re.compile(
+    r"(?:<(?P<pri>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>\S+) "
+    r"(?P<source>[^\s:\[]{1,80})(?:\[(?P<pid>\d{1,10})\])?: ?(?P<rest>.*)",
+    re.S,
+)
+_DATED = re.compile(rf"\[?{_ISO}\]?[ \t]*(?P<rest>.*)", re.S)
+_WEB = re.compile(
+    r"(?P<host>\S+) \S+ (?P<user>\S+) \[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
+    r"\"(?P<rest>[^\"]{0,4000})\" (?P<status>\d{3}) (?P<bytes>\d{1,15}|-)"
+)
+_OTHER_FORMS = (("web", _WEB),)
+_FORMS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
+    "<": (("syslog", _SYSLOG_5424), ("syslog", _SYSLOG)),
+    "[": (("iso", _DATED),),
+    **dict.fromkeys("0123456789", (("iso", _DATED), ("web", _WEB))),
+    **dict.fromkeys("ADFJMNOS", (("syslog", _SYSLOG), ("web", _WEB))),
+}
+"""The forms that a line may have, by its first character."""
+_STATED = re.compile(rf"[\[(<]?\b({'|'.join(_LEVEL)})\b[\])>:]*", re.IGNORECASE)
+_SOURCE = re.compile(r"[\s|:-]*[\[(]?([A-Za-z_][\w.$/-]{1,80})[\])]?(?::|\s+-)\s+")
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(
+    r"([A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|Warning|Iteration|Group|Fault))(?:: (.*))?$"
+)
+_MORE = re.compile(r"\s|Caused by: |\.\.\. \d+ more|The above exception|During handling")
+_VARIES = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
+_KEYS = {
+    "time": ("time", "timestamp", "ts", "@timestamp", "datetime"),
+    "level": ("level", "severity", "lvl", "levelname"),
+    "message": ("message", "msg", "event", "text"),
+    "source": ("logger", "service", "source", "name", "component"),
+}
+
+Event = dict[str, object]
+
+
+def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) -> dict[str, object]:
+    """The events of a log in order of its lines, and what they add up to.
+
+    An event has `line`, `format`, `message`, and where stated `time`, `level` (debug, info, warning, error, critical),
+    `source`, `host`, `fields`, `exception`; indented lines and tracebacks belong to the event before. `skipped` counts
+    lines in no known form. `timeline` counts per window, `burst` where three errors or more come at over twice the
+    mean; `first_fault` is the earliest error; `faults` are alike messages, worst first, with severity by level.
+    A time without a year stays as written. Refused: over 8 Mi characters (`too-large`).
+    """
+    if len(text) > MAX_LOG_CHARACTERS:
+        raise Refused("too-large", f"{len(text)} characters; at most {MAX_LOG_CHARACTERS} are read")
+    if not 0 < window_minutes <= 525_600:
+        raise Refused("bad-data", f"window_minutes must be over 0 and at most 525600, found {window_minutes}")
+    events: list[tuple[Event, datetime | None]] = []
+    skipped = 0
+    traceback = False
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = line.rstrip()
+        if not bare:
+            continue
+        if bare.lstrip().startswith(_TRACEBACK) or traceback or (events and _MORE.match(bare)):
+            traceback = _continue(events, number, bare, traceback)
+        elif (found := _event(number, bare)) is not None:
+            events.append(found)
+        else:
+            skipped += 1
+    kept = [event for event, _ in events[: max(0, max_events)]]
+    faults = _faults(event for event, _ in events)
+    answer: dict[str, object] = {"events": kept, "skipped": skipped, "truncated": len(kept) < len(events)}
+    answer |= {"counts": _counts(events), "timeline": _timeline(events, window_minutes), "faults": faults}
+    return answer | {"first_fault": _first_fault(events)}
+
+
+def _continue(events: list[tuple[Event, datetime | None]], number: int, line: str, inside: bool) -> bool:
+    """Add a line to the last event; gives whether a traceback is still open after it."""
+    if not events:
+        events.append(({"line": number, "format": "traceback", "message": line.strip()[:_MAX_MESSAGE]}, None))
+    event = events[-1][0]
+    detail = str(event.get("detail", ""))
+    if len(detail) < _MAX_DETAIL:
+        event["detail"] = f"{detail}\n{line}"[:_MAX_DETAIL].lstrip("\n")
+    if line.lstrip().startswith(_TRACEBACK):
+        event.setdefault("level", "error")
+        return True
+    raised = _RAISED.match(line)
+    if inside and not line[:1].isspace():
+        if raised:
+            event["exception"] = raised[1]
+            event["exception_message"] = (raised[2] or "")[:_MAX_MESSAGE]
+        return False
+    return inside
+
+
+def _event(number: int, line: str) -> tuple[Event, datetime | None] | None:
+    """The event that a line begins, with its time; None for a line in no known form."""
+    if line.startswith("{"):
+        return _json_line(number, line)
+    for name, pattern in _FORMS.get(line[0], _OTHER_FORMS):
+        match = pattern.match(line)
+        when = _moment(match["time"]) if match else None
+        if match and when:
+            return _lined(number, name, match.groupdict(), when), when
+    return None
+
+
+def _lined(number: int, name: str, found: Mapping[str, str | None], when: datetime) -> Event:
+    event: Event = {"line": number, "format": name, "time": _written(found["time"] or "", when)}
+    event |= {key: value for key in ("host", "source") if (value := found.get(key))}
+    rest = found["rest"] or ""
+    if name == "web":
+        status = int(found["status"] or 0)
+        fields = {"status": status, "bytes": int(found["bytes"] or 0) if found["bytes"] != "-" else None}
+        level = "error" if status >= 500 else "warning" if status >= 400 else "info"
+        return event | {"level": level, "fields": fields, "message": rest}
+    stated = _STATED.search(rest, 0, 60)
+    if found.get("pri"):
+        event["level"] = _PRIORITY[int(found["pri"] or 0) % 8]
+    elif stated and (name == "iso" or stated[0].endswith((":", "]")) or stated[1].isupper()):
+        event["level"] = _LEVEL[stated[1].lower()]
+    if name == "iso" and stated:
+        source = _SOURCE.match(rest, stated.end())
+        event |= {"source": source[1]} if source else {}
+        rest = rest[source.end() if source else stated.end() :].lstrip(" \t|:-")
+    return event | {"message": rest[:_MAX_MESSAGE]}
+
+
+def _json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
+    try:
+        given = json.loads(line, parse_constant=_finite, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict):
+        return None
+    keys = {name: next((key for key in among if key in given), None) for name, among in _KEYS.items()}
+    event: Event = {"line": number, "format": "json"}
+    written = given.get(keys["time"] or "")
+    when = _moment(written) if isinstance(written, str) else None
+    if written is not None:
+        event["time"] = _written(written, when) if isinstance(written, str) else written
+    level = _LEVEL.get(str(given.get(keys["level"] or "", "")).lower())
+    event |= {"level": level} if level else {}
+    event |= {"source": given[keys["source"]]} if keys["source"] else {}
+    event["message"] = str(given.get(keys["message"] or "", ""))[:_MAX_MESSAGE]
+    return event | {"fields": {key: value for key, value in given.items() if key not in keys.values()}}, when
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"no JSON: {text:.20}")
+    return number
+
+
+def _moment(written: str) -> datetime | None:
+    """The time, in UTC where a zone is stated; year 1904, a leap year, stands for none."""
+    try:
+        if written[:1].isdigit() and written[4:5] == "-":
+            found = datetime.fromisoformat(written.replace(",", ".").replace(" +", "+").replace(" Z", "Z"))
+        elif "/" in written:
+            day, month, year = written[:11].split("/")
+            found = datetime.fromisoformat(
+                f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{written[12:20]}{written[21:]}"
+            )
+        else:
+            month, day, clock = written.split()
+            found = datetime.fromisoformat(f"1904-{_MONTHS.index(month) + 1:02}-{int(day):02}T{clock}")
+        offset = found.utcoffset() or timedelta()
+        return found.replace(tzinfo=None) - offset
+    except (ValueError, OverflowError):
+        return None
+
+
+def _written(written: str, when: datetime | None) -> str:
+    if when is None or when.year == 1904:
+        return written
+    zone = "Z" if re.search(r"(?:Z|[+-]\d\d:?\d\d)$", written[10:]) else ""
+    return when.isoformat() + zone
+
+
+def _counts(events: list[tuple[Event, datetime | None]]) -> dict[str, object]:
+    levels = Counter(str(event.get("level", "unstated")) for event, _ in events)
+    formats = Counter(str(event["format"]) for event, _ in events)
+    return {
+        "events": len(events),
+        "levels": dict(sorted(levels.items())),
+        "formats": dict(sorted(formats.items())),
+    }
+
+
+def _is_fault(event: Event) -> bool:
+    return event.get("level") in ("error", "critical")
+
+
+def _timed(events: list[tuple[Event, datetime | None]]) -> list[tuple[datetime, Event]]:
+    """Events with a time, earliest first: those with a year if there are any, else those without."""
+    found = [(when, event) for event, when in events if when is not None]
+    dated = [pair for pair in found if pair[0].year != 1904]
+    return sorted(dated or found, key=lambda pair: pair[0])
+
+
+def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> list[Event]:
+    timed = _timed(events)
+    if not timed:
+        return []
+    start, width = timed[0][0].replace(second=0, microsecond=0), timedelta(minutes=minutes)
+    windows: dict[int, list[int]] = {}
+    for when, event in timed:
+        window = windows.setdefault((when - start) // width, [0, 0])
+        window[0] += 1
+        window[1] += _is_fault(event)
+    mean = sum(errors for _, errors in windows.values()) / (max(windows) + 1)
+    shape = "%b %d %H:%M" if start.year == 1904 else "%Y-%m-%dT%H:%M"
+    return [
+        {
+            "start": (start + index * width).strftime(shape),
+            "events": count,
+            "errors": errors,
+            "burst": errors >= _BURST and (errors > 2 * mean or len(windows) == 1),
+        }
+        for index, (count, errors) in sorted(windows.items())[:_MAX_WINDOWS]
+    ]
+
+
+def _first_fault(events: list[tuple[Event, datetime | None]]) -> Event:
+    timed = (event for _, event in _timed(events) if _is_fault(event))
+    return next(timed, next((event for event, _ in events if _is_fault(event)), {}))
+
+
+def _faults(events: Iterable[Event]) -> list[Event]:
+    """Warnings and errors whose messages differ in numbers only, as one entry each."""
+    groups: dict[tuple[object, str], Event] = {}
+    for event in events:
+        level = event.get("level")
+        if level in _SEVERITIES:
+            text = str(event.get("exception") or "") or str(event["message"])
+            entry = groups.setdefault(
+                (level, _VARIES.sub("#", text[:300])),
+                {
+                    "kind": level,
+                    "severity": _SEVERITIES[str(level)],
+                    "text": str(event["message"])[:300],
+                    "count": 0,
+                }
+                | {"line": event["line"], "first_time": event.get("time")},
+            )
+            entry["count"] = int(str(entry["count"])) + 1
+            entry["last_time"] = event.get("time")
+    order = list(_SEVERITIES)
+    ranked = sorted(
+        groups.values(), key=lambda entry: (order.index(str(entry["kind"])), -int(str(entry["count"])))
+    )
+    return ranked[:_MAX_FAULTS]

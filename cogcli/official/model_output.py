@@ -1,0 +1,224 @@
+"""What a model gave, before it is used: cleaned of what must not pass on, and checked against what it was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from cogcli.official.guards import as_lines, walk
+from cogcli.official.personal_data import Redaction, find_personal_data
+from cogcli.official.secret_values import find_secrets
+from cogcli.official.sentences import ClaimSource, claims_of, split_sentences
+from cogcli.sdk import Refused, schema_errors
+
+_MAX_DEPTH = 100
+# Taking away may bring two halves together.
+_ROUNDS = 5
+_MAX_TEXT = 1_000_000
+_MAX_VALUES = 10_000
+_SWITCHES = ("remove_pii", "remove_secrets", "remove_scripts", "remove_controls")
+_POLICIES = ("schema", "required_keys", "grounded")
+# Each part ends at the next `<` or after a bounded run, so that no text takes more than linear time.
+_TAGS = re.compile(r"<(/?)(script|iframe|object|embed|style|form|meta|link|base|svg)\b[^<>]*>", re.I)
+_HANDLERS = re.compile(
+    r"(?<=\s)on[a-z]{3,20}\s{0,4}=\s{0,4}(?:\"[^\"<>]{0,2000}\"|'[^'<>]{0,2000}'|[^\s\"'<>]{1,500})", re.I
+)
+_LINKS = re.compile(r"\b(?:javascript|vbscript)\s{0,4}:|data:text/html", re.I)
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x0d\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def sanitize_output(output: dict[str, object], policy: dict[str, Any] | None = None) -> dict[str, object]:
+    """The output without personal data, credentials (placeholders stand there), scripts and unseen characters.
+
+    `policy` switches parts off: remove_pii, remove_secrets, remove_scripts, remove_controls. `removals` tells kind,
+    path and count, never a value; `clean` is true where nothing had to go.
+    """
+    policy = policy or {}
+    for key, value in policy.items():
+        if key not in _SWITCHES or not isinstance(value, bool):
+            raise Refused(
+                "bad-data", f"policy: {key!r:.60} must be one of {', '.join(_SWITCHES)}, true or false"
+            )
+    size, values = len(as_lines(output)), sum(1 for _ in walk(output))
+    if size > _MAX_TEXT or values > _MAX_VALUES:
+        raise Refused("too-large", f"more than {_MAX_TEXT:,} characters or {_MAX_VALUES:,} values")
+    cleaner = _Cleaner({key for key in _SWITCHES if policy.get(key, True)})
+    cleaned = cleaner.clean(output, "", "", 0)
+    return {"sanitized_output": cleaned, "removals": cleaner.removals, "clean": not cleaner.removals}
+
+
+class _Cleaner:
+    def __init__(self, parts: set[str]) -> None:
+        self.removals: list[dict[str, object]] = []
+        self._parts = parts
+        self._redaction = Redaction()
+
+    def clean(self, value: Any, key: str, path: str, depth: int) -> Any:
+        """A copy of the value, cleaned inside; keys too, for they are shown as well."""
+        if depth > _MAX_DEPTH:
+            raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
+        if isinstance(value, dict):
+            cleaned = [
+                (
+                    self._text(str(name), "", path),
+                    self.clean(inner, str(name), f"{path}.{name}".strip("."), depth + 1),
+                )
+                for name, inner in value.items()
+            ]
+            return dict(cleaned)
+        if isinstance(value, list):
+            return [
+                self.clean(one, key, f"{path}.{place}".strip("."), depth + 1)
+                for place, one in enumerate(value)
+            ]
+        if isinstance(value, str):
+            return self._text(value, key, path)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 10**9:
+            # A number may be a card's.
+            text = json.dumps(value)
+            cleaned_text = self._text(text, key, path)
+            return value if cleaned_text == text else cleaned_text
+        return value
+
+    def _text(self, text: str, key: str, path: str) -> str:
+        if "remove_controls" in self._parts:
+            text = self._without(_CONTROLS, text, "control", path)
+        if "remove_scripts" in self._parts:
+            text = self._without_scripts(text, path)
+        if "remove_secrets" in self._parts:
+            text = self._without_secrets(text, key, path)
+        if "remove_pii" in self._parts:
+            found = find_personal_data(text)
+            for data in found:
+                self._tell(data.kind, path, 1)
+            text = self._redaction.replace(text, found) if found else text
+        return text
+
+    def _without_secrets(self, text: str, key: str, path: str) -> str:
+        # With its key before it: a value may be a password by its name alone.
+        lead = f"{key}: " if key else ""
+        quoted = f'{lead}"{text}"' if lead and not re.search(r"[\"\n]", text) else lead + text
+        shift = len(quoted) - len(text) - quoted.endswith('"') * bool(lead and quoted != lead + text)
+        parts, reached = [], 0
+        for secret in find_secrets(quoted):
+            start, end = max(secret.start - shift, reached), min(secret.end - shift, len(text))
+            if end <= start:
+                continue
+            parts += [text[reached:start], self._redaction.placeholder("secret", text[start:end])]
+            reached = end
+            self._tell("secret", path, 1)
+        return "".join([*parts, text[reached:]])
+
+    def _without_scripts(self, text: str, path: str) -> str:
+        for _ in range(_ROUNDS):
+            if not _TAGS.search(text):
+                break
+            parts: list[str] = []
+            reached, hidden, count = 0, "", 0
+            for tag in _TAGS.finditer(text):
+                if not hidden:
+                    parts.append(text[reached : tag.start()])
+                name = tag[2].lower()
+                if name in ("script", "style", "iframe", "object", "svg") and not hidden and not tag[1]:
+                    hidden = name
+                elif hidden == name and tag[1]:
+                    hidden = ""
+                reached = tag.end()
+                count += 1
+            parts.append("" if hidden else text[reached:])
+            text = "".join(parts)
+            self._tell("script", path, count)
+        # What still is one after so many rounds was made to be.
+        text = _TAGS.sub("", text).replace("<", "&lt;") if _TAGS.search(text) else text
+        return self._without(_LINKS, self._without(_HANDLERS, text, "script", path), "script", path)
+
+    def _without(self, pattern: re.Pattern[str], text: str, kind: str, path: str) -> str:
+        total = 0
+        for _ in range(_ROUNDS):
+            text, count = pattern.subn("", text)
+            total += count
+            if not count:
+                break
+        if total:
+            self._tell(kind, path, total)
+        return text
+
+    def _tell(self, kind: str, path: str, count: int) -> None:
+        if self.removals and (self.removals[-1]["kind"], self.removals[-1]["path"]) == (kind, path):
+            self.removals[-1]["count"] = int(str(self.removals[-1]["count"])) + count
+        else:
+            self.removals.append({"kind": kind, "path": path, "count": count})
+
+
+def validate_response(
+    output: dict[str, object], validation_policy: dict[str, Any], evidence_context: list[Any] | None = None
+) -> dict[str, object]:
+    """Whether what a model gave fits its schema, and whether its numbers and names stand in the evidence.
+
+    `validation_policy` has any of `schema`, `required_keys`, `grounded` (true where there is evidence).
+    `confidence_adjustment` is 0 or less: minus the share of numbers and names without evidence, and -1 where the form
+    is wrong. Raises Refused where claims are to be checked and there is no evidence.
+    """
+    unknown = [key for key in validation_policy if key not in _POLICIES]
+    if unknown:
+        raise Refused(
+            "bad-data", f"validation_policy: unknown key {unknown[0]!r:.60}; known are {', '.join(_POLICIES)}"
+        )
+    grounded = validation_policy.get("grounded", bool(evidence_context))
+    if grounded and not evidence_context:
+        raise Refused(
+            "no-evidence", "claims are to be checked, and there is no evidence to check them against"
+        )
+    issues: list[dict[str, object]] = []
+    if "schema" in validation_policy:
+        errors = schema_errors(validation_policy["schema"], output)
+        issues += [
+            {"kind": "schema", "path": place.replace("/", "."), "message": message}
+            for place, message in errors
+        ]
+    missing = [str(key) for key in validation_policy.get("required_keys", ()) if key not in output]
+    issues += [{"kind": "required", "path": key, "message": f"{key} is missing"} for key in missing]
+    malformed = bool(issues)
+    claims, unsupported = _unsupported(output, evidence_context or []) if grounded else ([], [])
+    issues += [
+        {
+            "kind": "unsupported",
+            "path": path,
+            "message": f"{claim!r} does not stand in the evidence",
+            "claim": claim,
+        }
+        for path, claim in unsupported
+    ]
+    share = len(unsupported) / len(claims) if claims else 0.0
+    return {
+        "valid": not issues,
+        "issues": issues,
+        "confidence_adjustment": -1.0 if malformed else round(0.0 - share, 4),
+        "rationale": _rationale(issues, len(claims), len(unsupported)),
+        "method": "rules:claims",
+    }
+
+
+def _unsupported(output: object, evidence: list[Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """(path, claim) of the numbers and names of an output: all of them, and those the evidence does not have."""
+    from cogcli.official.passages import strings_in
+
+    source = ClaimSource(as_lines(evidence))
+    claims: dict[tuple[str, str], None] = {}
+    for pointer, text in strings_in(output):
+        path = pointer.strip("/").replace("/", ".")
+        for sentence in split_sentences(text):
+            claims.update(dict.fromkeys((path, claim) for claim in claims_of(sentence.text)))
+    numbers = ((key, json.dumps(one)) for key, one in walk(output) if type(one) in (int, float))
+    claims.update(dict.fromkeys(numbers))
+    return list(claims), [one for one in claims if not source.holds(one[1])]
+
+
+def _rationale(issues: list[dict[str, object]], claims: int, unsupported: int) -> str:
+    form = sum(1 for issue in issues if issue["kind"] != "unsupported")
+    told = f"{form} places do not have the form asked for" if form else "The form is as asked for"
+    return f"{told}; {claims - unsupported} of {claims} numbers and names stand in the evidence."

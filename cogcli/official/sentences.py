@@ -1,0 +1,200 @@
+"""Running text as sentences and words, as all shipped functions of texts read it.
+
+Sentences are what stands in the text, character by character. Words come from white space and punctuation; scripts
+written without spaces are read as pairs of characters. Stop words and abbreviations are English.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Not `\w`: the vowel signs of Indic scripts are marks, and belong to their word.
+_MARKS = r"!-&(-,./:-@\[-`{-~¡-©«-´¶-¹»-¿‐-‘‚-‧‰-⁞、-〟！-／：-＠［-｀｛-･।॥؟،؛۔"
+WORD = re.compile(rf"[^\s{_MARKS}]+")
+PUNCTUATION = re.compile(rf"[{_MARKS}]+")
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}")
+_LIST_MARK = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
+_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_INITIALS = re.compile(r"(?:[a-z]\.)+")
+# A token ends at white space, and after a full stop of a script that puts none.
+_TOKEN = re.compile(r"[^\s。！？｡]*[。！？｡]++[\"'”’»)」』）]*|[^\s。！？｡]++")
+_CLOSERS = "\"'”’»)]}*_」』）"
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*+")
+_STOPS = tuple(".!?…。！？｡।؟۔")
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ABBREVIATIONS = _listed(
+    """approx. cf. co. corp. dept. dr. e.g. est. etc. fig. i.e. inc. jr. ltd. mr. mrs. ms. prof. sr. st. vol.
+    vs."""
+)
+STOP_WORDS = _listed(
+    """a about above after again all also am an and any are aren't as at be became because been before being
+    below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't done down
+    during each either else ever every few for from further get gets got had has hasn't have haven't having he
+    her here hers him his how however i if in into is isn't it it's its itself just least less let let's like
+    made make makes many may me might more most much must my neither no nor not now of off often on once one
+    only or other our ours out over own per put quite rather said same say says she should shouldn't since so
+    some still such take than that that's the their theirs them then there these they they're this those
+    though through thus to too two under until up upon us use used uses using very via was wasn't way we we're
+    well were weren't what when where whether which while who whom whose why will with within without won't would
+    wouldn't yet you you're your yours"""
+)
+STEMMED = {
+    "da": "danish",
+    "de": "german",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "tr": "turkish",
+}
+
+
+class Sentence(NamedTuple):
+    """A sentence as it stands in the text, from `start` to before `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def require_size(text: str, most: int) -> None:
+    """Raises Refused for a text of more characters than can be read in a second."""
+    if len(text) > most:
+        raise Refused(
+            "too-large",
+            f"the text has {len(text):,} characters; at most {most:,} are read",
+            "cut it with doc.content.chunk first",
+        )
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """The sentences of the running text; a sentence never crosses a paragraph or a list item.
+
+    No Markdown headings, rules, tables and fenced code, no list marks.
+    """
+    found: list[Sentence] = []
+    for block in _blocks(text):
+        tokens = [token for start, end in block for token in _TOKEN.finditer(text, start, end)]
+        first = 0
+        for index, token in enumerate(tokens, 1):
+            following = tokens[index][0] if index < len(tokens) else ""
+            if not following or ends_sentence(token[0], following):
+                start, end = tokens[first].start(), token.end()
+                found.append(Sentence(text[start:end], start, end))
+                first = index
+    return found
+
+
+def ends_whole(sentence: str) -> bool:
+    """Whether it ends with a full stop, or what takes its place."""
+    return sentence.rstrip(_CLOSERS).endswith(_STOPS)
+
+
+def ends_sentence(token: str, following: str) -> bool:
+    """Whether a sentence ends with this token, the following one being the next."""
+    bare = token.rstrip(_CLOSERS)
+    if not bare.endswith(_STOPS):
+        return False
+    if not bare.endswith("."):
+        return True
+    word = bare.lstrip("\"'“‘«([*_").lower()
+    abbreviated = word in _ABBREVIATIONS or _INITIALS.fullmatch(word)
+    return not abbreviated and not following[:1].islower()
+
+
+def _blocks(text: str) -> list[list[tuple[int, int]]]:
+    """Blocks of running text, each a list of lines by start and end."""
+    blocks: list[list[tuple[int, int]]] = [[]]
+    fenced = False
+    for start, raw in _lines(text):
+        line = raw.strip()
+        fence = line.startswith(("```", "~~~"))
+        fenced ^= fence
+        outside = fenced or fence or not line.strip("-=*_ ") or line[0] == "|" or _HEADING.match(line)
+        item = None if outside else _LIST_MARK.match(line)
+        if (outside or item) and blocks[-1]:
+            blocks.append([])
+        if not outside:
+            begins = start + raw.index(line[0]) + (item.end() if item else 0)
+            blocks[-1].append((begins, start + len(raw)))
+    return [block for block in blocks if block]
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its place, its end included."""
+    place = 0
+    for line in text.splitlines(keepends=True):
+        yield place, line
+        place += len(line)
+
+
+def split_words(text: str) -> list[str]:
+    """Lower-case words holding a letter, in order."""
+    found: list[str] = []
+    for token in WORD.findall(text):
+        word = token.strip("'’-").casefold()
+        if UNSPACED.search(word):
+            found.extend(word[i : i + 2] for i in range(len(word) - 1))
+        elif any(map(str.isalpha, word)):
+            found.append(word)
+    return found
+
+
+def tells(word: str) -> bool:
+    """Whether a word says something by itself: more than a letter, and no stop word."""
+    return len(word) > 1 and word.replace("’", "'") not in STOP_WORDS
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text that say something by themselves."""
+    return [word for word in split_words(text) if tells(word)]
+
+
+@cache
+def stemmer(language: str = "en") -> Callable[[str], str]:
+    """What cuts a word of a language to its stem. Raises Refused for a language without stemmer."""
+    if language not in STEMMED:
+        raise Refused(
+            "unsupported",
+            f"no stemmer for language {language!r:.40}; there is one for: {', '.join(STEMMED)}",
+        )
+    import snowballstemmer
+
+    stem: Callable[[str], str] = lru_cache(50_000)(snowballstemmer.stemmer(STEMMED[language]).stemWord)
+    return stem
+
+
+def claims_of(sentence: str) -> list[str]:
+    """The numbers of a sentence, and its capitalised words but the first."""
+    names = [token.strip("'’-") for token in WORD.findall(sentence)[1:] if token[:1].isupper()]
+    return NUMBER.findall(sentence) + [name for name in names if name.casefold() not in STOP_WORDS]
+
+
+class ClaimSource:
+    """A text that is asked whether it has a number or a name."""
+
+    def __init__(self, text: str) -> None:
+        self._parts = {*NUMBER.findall(text), *split_words(text)}
+
+    def holds(self, claim: str) -> bool:
+        """Whether the text has the number, or all words of the name."""
+        return claim in self._parts or self._parts.issuperset(split_words(claim) or [""])

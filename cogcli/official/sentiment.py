@@ -1,0 +1,92 @@
+"""The tone of an English text, by a list of rated words."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from cogcli.official.sentences import Sentence, require_size, split_sentences, split_words
+from cogcli.sdk import Refused
+
+_MAX_TEXT = 100_000
+_MAX_WORDS = 200
+_LEAST_LETTERS = 40
+# What the authors of the list call neither positive nor negative.
+_NEUTRAL = 0.05
+_SHARES = {"positive": "pos", "negative": "neg", "neutral": "neu"}
+
+
+def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, object]:
+    """Positive, negative, neutral or mixed, with a score from -1 to 1: the mean of the sentences that use rated words.
+
+    `dimensions` known are positive, negative, neutral (shares of the words) and intensity; others are null, for only a
+    model can judge them. `rationale` quotes the words that counted. Raises Refused for a text that is not English.
+    """
+    require_size(text, _MAX_TEXT)
+    _require_english(text)
+    rated = [(sentence, _rate(sentence)) for sentence in split_sentences(text)]
+    if not rated:
+        raise Refused("no-evidence", "the text has no sentence to judge by")
+    telling = [scores for _, scores in rated if scores["compound"]]
+    score = round(sum(scores["compound"] for scores in telling) / len(telling), 4) if telling else 0.0
+    measured = {name: _mean([s[key] for _, s in rated]) for name, key in _SHARES.items()}
+    measured["intensity"] = _mean([abs(scores["compound"]) for scores in telling])
+    return {
+        "sentiment": _label(score, [scores["compound"] for scores in telling]),
+        "score": score,
+        "dimensions": {name: measured.get(str(name)) for name in dimensions or measured},
+        "rationale": _rationale([sentence for sentence, _ in rated], len(telling)),
+        "method": "rules:vader",
+    }
+
+
+def _require_english(text: str) -> None:
+    letters = [char for char in text[:10_000] if char.isalpha()]
+    if not letters:
+        raise Refused("no-evidence", "the text has no words to judge by")
+    language = "another script" if sum(map(str.isascii, letters)) < 0.9 * len(letters) else ""
+    if not language and len(letters) >= _LEAST_LETTERS:
+        from cogcli.official.text import detect_language
+
+        found = detect_language(text)
+        language = str(found["language"]) if found["reliable"] and found["language"] != "en" else ""
+    if language:
+        raise Refused(
+            "unsupported",
+            f"the rated words are English; this text is in {language}",
+            "translate it first, or let a model judge it",
+        )
+
+
+@cache
+def _analyzer() -> Any:
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    return SentimentIntensityAnalyzer()
+
+
+def _rate(sentence: Sentence) -> dict[str, float]:
+    scores: dict[str, float] = _analyzer().polarity_scores(" ".join(sentence.text.split()[:_MAX_WORDS]))
+    return scores
+
+
+def _mean(values: list[float]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0
+
+
+def _label(score: float, each: list[float]) -> str:
+    if any(value >= 0.3 for value in each) and any(value <= -0.3 for value in each) and abs(score) < 0.3:
+        return "mixed"
+    return "positive" if score >= _NEUTRAL else "negative" if score <= -_NEUTRAL else "neutral"
+
+
+def _rationale(sentences: list[Sentence], telling: int) -> str:
+    rated: dict[str, float] = _analyzer().lexicon
+    used = dict.fromkeys(
+        word for sentence in sentences for word in split_words(sentence.text) if word in rated
+    )
+    if not used:
+        return "No word of the text is among the rated words."
+    ranked = sorted(used, key=lambda word: -abs(rated[word]))[:8]
+    words = ", ".join(f"{word} ({rated[word]:+g})" for word in ranked)
+    return f"{telling} of {len(sentences)} sentences use rated words: {words}."

@@ -1,0 +1,170 @@
+"""Tables in files: CSV, Excel and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from itertools import islice
+from typing import Any
+
+from cogcli.official.confined import confined
+from cogcli.official.files import OPENED_AS as OPENED_AS
+from cogcli.official.files import name_of, read_start, read_whole, write_whole
+from cogcli.official.table import csv_lines, delimiter_of, table_of
+from cogcli.official.values import Record, columns_of, records_of, require_columns
+from cogcli.sdk import Refused
+
+_MAX_CSV = 16 * 1024 * 1024
+_MAX_FILE = 64 * 1024 * 1024
+_MAX_ROWS = 50_000
+_MAX_COLUMNS = 16_384
+_CELLS = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?", re.IGNORECASE)
+# What a spreadsheet program takes for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def read_sheet(path: str, sheet_name: str | None = None, range: str | None = None) -> dict[str, object]:
+    """The rows of a CSV, TSV, Excel or Parquet file as objects under the names of the first row.
+
+    A `range` such as `B2:D9` takes these cells alone. CSV columns get one type each, as by `read_csv`. What is uneven
+    or cannot be read is in `problems` with its line; after 50,000 rows or 16 MiB of text `truncated` is true. Raises
+    Refused for another kind of file, and for one that is damaged, encrypted, unpacks to more than 100 MB, or refers to
+    other files.
+    """
+    kind = os.path.splitext(path)[1].lower()
+    corners = _corners(range) if range else None
+    if kind in (".csv", ".tsv", ".txt"):
+        if sheet_name:
+            raise Refused("unsupported", f"{name_of(path)}: a text file has no sheets")
+        return _from_csv(path, "\t" if kind == ".tsv" else None, corners)
+    if kind not in (".xlsx", ".xlsm", ".parquet"):
+        raise Refused("unsupported", f"{name_of(path)}: no table", "there are .csv, .tsv, .xlsx and .parquet")
+    content = read_whole(path, _MAX_FILE)
+    try:
+        if kind == ".parquet":
+            if sheet_name or range:
+                raise Refused("unsupported", "a Parquet file has neither sheets nor cells")
+            return confined("sheet_files:read_parquet", content=content, megabytes=8192, max_rows=_MAX_ROWS)
+        found = confined(
+            "sheet_files:read_workbook",
+            content=content,
+            megabytes=1024,
+            sheet_name=sheet_name,
+            corners=corners,
+            max_rows=_MAX_ROWS,
+        )
+    except Refused as refused:
+        raise Refused(refused.reason, f"{name_of(path)}: {refused.message}", refused.hint) from None
+    return found
+
+
+def _corners(cells: str) -> list[int]:
+    """First column, first row, last column, last row, from 1."""
+    match = _CELLS.fullmatch(cells.replace("$", "").strip())
+    if not match:
+        raise Refused("bad-data", f"`range` is {cells!r:.40}, expected one like B2:D9")
+    left, top = _column(match[1]), int(match[2])
+    right, bottom = (_column(match[3]), int(match[4])) if match[3] else (left, top)
+    if left > right or top > bottom:
+        raise Refused("bad-data", f"`range` {cells!r:.40} ends before it begins")
+    return [left, top, right, bottom]
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+def _from_csv(path: str, delimiter: str | None, corners: list[int] | None) -> dict[str, object]:
+    content, more = read_start(path, _MAX_CSV)
+    if more:
+        content = content[: content.rfind(b"\n") + 1]
+    text, problems = _decoded(content, name_of(path))
+    mark = delimiter or delimiter_of(text)
+    left, top, right, bottom = corners or [1, 1, _MAX_COLUMNS, _MAX_ROWS + 2]
+    every = islice(
+        csv_lines(text, mark, empty=bool(corners), cut=more), top - 1, min(bottom, top + _MAX_ROWS + 1)
+    )
+    lines = [(number, cells[left - 1 : right]) for number, cells in every]
+    lines = [(number, cells) for number, cells in lines if cells]
+    found: Any = table_of(lines, True, _MAX_ROWS)
+    problems += found["problems"]
+    return {
+        "table": found["rows"],
+        "headers": [column["name"] for column in found["columns"]],
+        "row_count": found["row_count"],
+        "problems": sorted(problems, key=lambda problem: problem["line"]),
+        "truncated": found["truncated"] or (more and not corners),
+    }
+
+
+def _decoded(content: bytes, name: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text of UTF-8 bytes. A line that is not UTF-8 becomes an empty one, and is told."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return content.decode(), []
+    except UnicodeDecodeError:
+        pass
+    lines, problems = [], []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            lines.append(line.decode())
+        except UnicodeDecodeError as error:
+            if number == 1:
+                hint = "save it as UTF-8"
+                raise Refused("bad-data", f"{name}: line 1: not UTF-8 text", hint) from None
+            lines.append("")
+            message = f"byte {error.start} is not UTF-8 text; the line is left out"
+            problems.append({"line": number, "message": message})
+    return "\n".join(lines), problems[:100]
+
+
+def write_sheet(
+    path: str, table: list[Record], headers: list[str] | None = None, sheet_name: str | None = None
+) -> dict[str, object]:
+    """Write rows as a CSV, TSV or Excel file, whole or not at all, in the place of one that is there.
+
+    `headers` chooses columns and their order. A text that a spreadsheet program would take for a formula stays text: in
+    CSV behind an apostrophe. Lists and objects are written as JSON. Raises Refused for another kind of file, a column
+    that no row has, and what a cell cannot hold.
+    """
+    kind = os.path.splitext(path)[1].lower()
+    rows = records_of(table, "table")
+    require_columns(rows, headers or ())
+    names = list(headers) if headers else columns_of(rows)
+    grid = [[_cell(row.get(name)) for name in names] for row in rows]
+    if kind in (".csv", ".tsv"):
+        if sheet_name:
+            raise Refused("unsupported", f"{name_of(path)}: a text file has no sheets")
+        content = _as_csv([names, *grid], "\t" if kind == ".tsv" else ",")
+    elif kind == ".xlsx":
+        from cogcli.official.sheet_files import as_workbook
+
+        content = as_workbook([names, *grid], sheet_name or "Sheet1")
+    else:
+        raise Refused("unsupported", f"{name_of(path)}: no table", "there are .csv, .tsv and .xlsx")
+    write_whole(path, content)
+    return {"written": True, "row_count": len(rows), "path": path}
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _as_csv(grid: list[list[Any]], delimiter: str) -> bytes:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\r\n")
+    for row in grid:
+        writer.writerow([_in_csv(value) for value in row])
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _in_csv(value: Any) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,179 @@
+"""How alike texts are: vectors of their words and letters, and what differs between two."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from cogcli.official.sentences import (
+    ClaimSource,
+    claims_of,
+    content_words,
+    require_size,
+    split_sentences,
+    split_words,
+)
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SIZE = 256
+_MODEL = f"hash-ngram-{_SIZE}"
+_MAX_EMBEDDED = 500_000
+_MAX_WORD = 48
+_MAX_COMPARED = 200_000
+_MAX_SENTENCES = 2_000
+_MAX_DIFFERENCES = 200
+
+
+def embed_by_hash(text: str) -> dict[str, object]:
+    """A vector of 256 numbers and length 1: of each word and of its runs of three to five letters one signed hash.
+
+    Texts with the same words and parts of words lie near each other, whatever they mean. The same text gives the same
+    vector everywhere. Raises Refused for a text without words.
+    """
+    require_size(text, _MAX_EMBEDDED)
+    counts = Counter(word[:_MAX_WORD] for word in split_words(text))
+    if not counts:
+        raise Refused("no-evidence", "the text has no words to make a vector of")
+    vector = [0.0] * _SIZE
+    for word, count in counts.items():
+        weight = 1 + math.log(count)
+        grams = _grams(word)
+        _add(vector, f"w:{word}", 2 * weight)
+        for gram in grams:
+            _add(vector, f"g:{gram}", weight / math.sqrt(len(grams)))
+    length = math.sqrt(sum(value * value for value in vector)) or 1.0
+    return {"embedding": [round(value / length, 6) for value in vector], "model": _MODEL}
+
+
+def _grams(word: str) -> list[str]:
+    marked = f"<{word}>"
+    return [marked[i : i + size] for size in (3, 4, 5) for i in range(len(marked) - size + 1)]
+
+
+def _add(vector: list[float], feature: str, weight: float) -> None:
+    # Not `hash`: it differs from process to process.
+    digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=3).digest()
+    place = int.from_bytes(digest[:2], "big") % _SIZE
+    vector[place] += weight if digest[2] & 1 else -weight
+
+
+def compare_texts(text_a: str, text_b: str, dimensions: list[str] | None = None) -> dict[str, object]:
+    """How alike two texts are, from 0 to 1, and which sentences, numbers and names only one of them has.
+
+    `similarity` is the mean of the dimensions asked for, by default `wording` (cosine of words) and `sequence` (equal
+    sentences and words in equal order); `numbers`, `names` and `length` are known, too. Others only a model can judge:
+    they are named in `summary`, and Refused where no dimension is known.
+    """
+    for text in (text_a, text_b):
+        require_size(text, _MAX_COMPARED)
+    asked = list(dict.fromkeys(dimensions or _USUAL))
+    known = [name for name in asked if name in _DIMENSIONS]
+    if not known:
+        raise Refused(
+            "needs-model",
+            f"without a language model {', '.join(map(str, asked))[:80]} cannot be compared",
+            f"known dimensions are {', '.join(_DIMENSIONS)}",
+        )
+    scores = {
+        name: 1.0 if text_a == text_b else round(_DIMENSIONS[name](text_a, text_b), 4) for name in known
+    }
+    similarity = round(sum(scores.values()) / len(scores), 4)
+    differences = [] if text_a == text_b else _differences(text_a, text_b)
+    return {
+        "similarity": similarity,
+        "differences": differences,
+        "summary": _in_words(similarity, scores, differences, [name for name in asked if name not in known]),
+        "method": "rules:difflib",
+    }
+
+
+def _cosine(text_a: str, text_b: str) -> float:
+    a, b = Counter(content_words(text_a)), Counter(content_words(text_b))
+    if not a or not b:
+        return 1.0 if a == b else 0.0
+    product = sum(count * b[word] for word, count in a.items())
+    lengths = [math.sqrt(sum(count * count for count in counts.values())) for counts in (a, b)]
+    return min(1.0, product / (lengths[0] * lengths[1]))
+
+
+def _sequence(text_a: str, text_b: str) -> float:
+    from difflib import SequenceMatcher
+
+    a, b = _parts(text_a), _parts(text_b)
+    if max(len(a), len(b)) <= 1:
+        a, b = split_words(text_a)[:_MAX_SENTENCES], split_words(text_b)[:_MAX_SENTENCES]
+    return SequenceMatcher(None, a, b).ratio()
+
+
+def _of_claims(digits: bool) -> Callable[[str, str], float]:
+    """The share of numbers, or of names, of both texts together that both have."""
+
+    def score(text_a: str, text_b: str) -> float:
+        a, b = (
+            {claim for claim in _claims(text) if claim[0].isdigit() is digits} for text in (text_a, text_b)
+        )
+        return len(a & b) / len(a | b) if a | b else 1.0
+
+    return score
+
+
+def _length(text_a: str, text_b: str) -> float:
+    a, b = sorted(len(text.split()) for text in (text_a, text_b))
+    return a / b if b else 1.0
+
+
+_DIMENSIONS: dict[str, Callable[[str, str], float]] = {
+    "wording": _cosine,
+    "sequence": _sequence,
+    "numbers": _of_claims(True),
+    "names": _of_claims(False),
+    "length": _length,
+}
+_USUAL = ("wording", "sequence")
+
+
+def _parts(text: str) -> list[str]:
+    """The sentences, as they are compared. Raises Refused for more than can be."""
+    found = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
+    if len(found) > _MAX_SENTENCES:
+        raise Refused(
+            "too-large", f"one text has {len(found):,} sentences; at most {_MAX_SENTENCES:,} are compared"
+        )
+    return found
+
+
+def _claims(text: str) -> set[str]:
+    return {claim for sentence in split_sentences(text) for claim in claims_of(sentence.text)}
+
+
+def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
+    """What only one text has: sentences in order, then numbers and names."""
+    from difflib import SequenceMatcher
+
+    a, b = _parts(text_a), _parts(text_b)
+    found: list[dict[str, object]] = []
+    for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, a, b).get_opcodes():
+        kind = {"replace": "changed", "delete": "removed", "insert": "added"}.get(tag)
+        if kind:
+            found.append({"kind": kind, "a": " ".join(a[a_start:a_end]), "b": " ".join(b[b_start:b_end])})
+    for kind, text, other in (("only_in_a", text_a, text_b), ("only_in_b", text_b, text_a)):
+        source = ClaimSource(other)
+        missing = sorted(claim for claim in _claims(text) if not source.holds(claim))
+        if missing:
+            found.append({"kind": f"{kind}", "claims": missing[:_MAX_DIFFERENCES]})
+    return found[:_MAX_DIFFERENCES]
+
+
+def _in_words(
+    similarity: float, scores: dict[str, float], differences: list[dict[str, object]], unknown: list[str]
+) -> str:
+    told = ", ".join(f"{name} {score:g}" for name, score in scores.items())
+    counts = Counter(str(difference["kind"]).replace("_", " ") for difference in differences)
+    places = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no differences"
+    unmeasured = f" Not measured without a model: {', '.join(map(str, unknown))}." if unknown else ""
+    return f"Similarity {similarity:g} ({told}); {places}.{unmeasured}"

@@ -1,0 +1,59 @@
+"""JSON values as the shipped functions compare and check them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.sdk import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+Record = dict[str, object]
+
+
+def records_of(value: object, name: str) -> list[Record]:
+    """A list of objects as it is. Raises Refused for anything else, with the place of what is no object."""
+    if not isinstance(value, list):
+        raise Refused("bad-data", f"`{name}` is {kind_of(value)}, expected a list of objects")
+    for place, record in enumerate(value):
+        if not isinstance(record, dict):
+            raise Refused("bad-data", f"`{name}.{place}` is {kind_of(record)}, expected an object")
+    return value
+
+
+def columns_of(records: list[Record]) -> list[str]:
+    """The names of all fields, in the order in which they first come."""
+    return list(dict.fromkeys(name for record in records for name in record))
+
+
+def require_columns(records: list[Record], wanted: Iterable[object], what: str = "column") -> None:
+    """Raises Refused for a name that no record has; without records any name may be."""
+    known = columns_of(records)
+    for name in wanted:
+        if records and name not in known:
+            raise Refused("bad-data", f"no {what} {name!r:.60}", f"there are {', '.join(known)!s:.200}")
+
+
+def identity(value: object) -> Hashable:
+    """What is equal for equal JSON values only: `1` and `1.0` are equal, `1` and `true` are not."""
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, dict):
+        return ("object", frozenset((name, identity(inner)) for name, inner in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(map(identity, value)))
+    return value if isinstance(value, int | float | str) else None
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number; a boolean is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def kind_of(value: object) -> str:
+    """The JSON type of a value, for messages and comparisons."""
+    if is_number(value):
+        return "number"
+    names = {bool: "boolean", str: "text", list: "array", dict: "object", type(None): "null"}
+    return names.get(type(value), "unknown")

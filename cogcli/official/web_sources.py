@@ -1,0 +1,180 @@
+"""Addresses of pages as sources: written in one form, each once, and looked at without asking anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Any
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+
+from cogcli.sdk import Refused, address_refusal
+
+_MAX_URL = 2048
+_PORTS = {"http": 80, "https": 443}
+_TRACKING = re.compile(r"utm_\w{1,30}|fbclid|gclid|msclkid|mc_[ce]id|igshid", re.ASCII)
+_HOST = re.compile(
+    r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+)
+_NOT_PUBLIC = (
+    "localhost",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "test",
+    "invalid",
+    "onion",
+    "arpa",
+)
+_TOGETHER = (
+    {"CJK", "HIRAGANA", "KATAKANA", "LATIN"},
+    {"CJK", "HANGUL", "LATIN"},
+    {"CJK", "BOPOMOFO", "LATIN"},
+)
+_IN_QUERY = "%/?:@!$&'()*+,;=~-._"
+_SCRIPT = re.compile(r"[A-Z]+")
+
+
+def normalize_results(results: list[Any], mode: str = "quick") -> dict[str, object]:
+    """What a search found as items, each address once: `quick` with the snippet, `deep` with what to retrieve.
+
+    A result without an http address is kept in `quick` if it has a snippet. Items have an id that follows from the
+    address alone.
+    """
+    if mode not in ("quick", "deep"):
+        raise Refused("unsupported", f"mode `{mode:.40}`; the modes are quick and deep")
+    items: dict[str, dict[str, object]] = {}
+    for result in results:
+        item = _item(result, deep=mode == "deep")
+        if item is not None:
+            items.setdefault(str(item["id"]), item)
+    return {"items": list(items.values())}
+
+
+def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str, object]:
+    """Whether an address is https, public, of one script in each part of its host, and of a listed host.
+
+    Only the address is looked at: what stands there is not, and no name is looked up. Without a list none is trusted.
+    """
+    parts = _split(url)
+    if parts is None:
+        return {
+            "trusted": False,
+            "reason": "it is no http or https address",
+            "normalized_source": {"url": url},
+        }
+    host = _host(parts)
+    mixed = next((label for label in _labels(host) if _mixes_scripts(label)), "")
+    listed = next((name for name in trusted_hosts or () if _is_of(host, name)), "")
+    checks = {
+        "https": (parts.scheme == "https", "it is not https"),
+        "public": (_is_public(host), "its host is not public"),
+        "one_script": (not mixed, f"`{mixed}` mixes scripts, as look-alikes do"),
+        "listed": (bool(listed), "its host is on no list of trusted hosts"),
+    }
+    reasons = [why for holds, why in checks.values() if not holds]
+    source: dict[str, object] = {"url": _normalized(parts), "scheme": parts.scheme, "host": host}
+    source["shown_host"] = ".".join(_labels(host))
+    source["checks"] = {name: holds for name, (holds, _) in checks.items()}
+    reason = "; ".join(reasons) or f"https, public, listed as {listed}"
+    return {"trusted": not reasons, "reason": reason, "normalized_source": source}
+
+
+def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
+    if not isinstance(result, dict):
+        return None
+    url = _first_text(result, "url", "link", "href")
+    snippet = _one_line(_first_text(result, "snippet", "content", "description", "text"))
+    parts = _split(url)
+    if parts is None and (deep or not snippet):
+        return None
+    address = _normalized(parts) if parts else ""
+    about: dict[str, object] = {
+        "id": hashlib.sha256((address or snippet).encode("utf-8", "replace")).hexdigest()[:12],
+        "title": _one_line(_first_text(result, "title", "name")) or (parts and _host(parts)) or "",
+        "url": address,
+    }
+    return (
+        {**about, "source_ref": {"type": "url", "value": address}} if deep else {**about, "snippet": snippet}
+    )
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an http or https address without user info; None for anything else."""
+    text = url.strip()
+    if len(text) > _MAX_URL or any(
+        character <= " " or character == "\x7f" or character == "\\" for character in text
+    ):
+        return None
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or "@" in parts.netloc or port == 0:
+        return None
+    return parts if _host(parts) else None
+
+
+def _host(parts: SplitResult) -> str:
+    """The host as it is looked up; empty for none."""
+    name = (parts.hostname or "").removesuffix(".")
+    if ":" in name:
+        return name
+    try:
+        written = name if name.isascii() else name.encode("idna").decode("ascii")
+    except UnicodeError:
+        return ""
+    written = written.lower()
+    return written if _HOST.fullmatch(written) else ""
+
+
+def _normalized(parts: SplitResult) -> str:
+    """One form for addresses of one page: host in ASCII, no port of its scheme, fragment, or mark of an advertiser."""
+    host = _host(parts)
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    kept = (pair for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0]))
+    path = quote(parts.path, safe="%/:@!$&'()*+,;=~-._")
+    return urlunsplit((parts.scheme, host + port, path or "/", quote("&".join(kept), safe=_IN_QUERY), ""))
+
+
+def _labels(host: str) -> list[str]:
+    """The parts of a host as people read them."""
+    return [_readable(label) for label in host.split(".")]
+
+
+def _readable(label: str) -> str:
+    try:
+        return label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label
+    except (UnicodeError, OverflowError):
+        return label
+
+
+def _mixes_scripts(label: str) -> bool:
+    names = (unicodedata.name(character, "") for character in label if character.isalpha())
+    scripts = {found[0] for name in names if (found := _SCRIPT.match(name))}
+    return len(scripts) > 1 and not any(scripts <= group for group in _TOGETHER)
+
+
+def _is_public(host: str) -> bool:
+    if address_refusal(host):
+        return False
+    return ":" in host or ("." in host and host.rpartition(".")[2] not in _NOT_PUBLIC)
+
+
+def _is_of(host: str, name: str) -> bool:
+    """Whether a host is a listed one or lies below it."""
+    listed = name.strip().lower().removesuffix(".").removeprefix("*.")
+    return bool(listed) and (host == listed or host.endswith(f".{listed}"))
+
+
+def _first_text(values: dict[str, Any], *names: str) -> str:
+    return next((values[name] for name in names if isinstance(values.get(name), str) and values[name]), "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

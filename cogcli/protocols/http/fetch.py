@@ -1,0 +1,99 @@
+"""One request of a Python function, over the transport of services (docs/reference/sdk.md#network)."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from urllib.parse import quote, urljoin, urlsplit
+
+from cogcli import __version__
+from cogcli.core.calls import Cancellation
+from cogcli.core.errors import RejectedError
+from cogcli.core.host_access import HostAccess
+from cogcli.core.http import Http, HttpReply, HttpRequest
+from cogcli.protocols.http.failures import failure
+from cogcli.protocols.http.headers import Headers
+from cogcli.protocols.secrets import Secrets
+
+_MOVED: Final = (301, 302, 303, 307, 308)
+_IN_PATH: Final = "%/:@!$&'()*+,;=~-._?"
+
+
+class Reply(NamedTuple):
+    """The reply of a success, read whole. `url` is the address that gave it; `media_type` is in lower case, without
+    parameters."""
+
+    status: int
+    url: str
+    media_type: str
+    charset: str
+    body: bytes
+
+
+class Sent(NamedTuple):
+    """A request. `name` stands for its address in messages, where that is a secret."""
+
+    url: str
+    method: str = "GET"
+    headers: Headers = ()
+    body: bytes = b""
+    name: str = ""
+
+
+def fetch(access: HostAccess, sent: Sent, seconds: float, *, redirects: int, most: int) -> Reply:
+    """The reply to a request of a call that has this access; see `cogcli.sdk.fetch`."""
+    deadline = time.monotonic() + seconds
+    http = Http(proxies=access.proxies)
+    try:
+        for _ in range(redirects + 1):
+            headers = (("User-Agent", f"cogcli/{__version__}"), *sent.headers)
+            request = HttpRequest(sent.method, _encoded(sent.url), headers, sent.body, access.network, most)
+            reply = http.send(request, deadline, access.cancel or Cancellation())
+            target = reply.header("location") if reply.status in _MOVED and redirects else ""
+            if not target or sent.method != "GET":
+                return _success(reply, sent)
+            sent = _redirected(sent, target)
+        text = f"more than {redirects} redirects, the last to {sent.url[:200]}"
+        raise RejectedError("call.rejected", text, left=True)
+    finally:
+        http.close()
+
+
+def _success(reply: HttpReply, sent: Sent) -> Reply:
+    """The reply of a success; raises the error of any other. A page that tells of a failure is not quoted."""
+    media_type, _, parameters = reply.header("content-type").lower().partition(";")
+    quoted = reply if media_type.strip() in ("text/plain", "application/json") else reply._replace(body=b"")
+    secrets = Secrets({}, lambda value: None)
+    request = f"{sent.method} {sent.name or sent.url[:200]}"
+    if error := failure(request, quoted, None, secrets, datetime.now(UTC).isoformat()):
+        raise error
+    named = dict(part.strip().partition("=")[::2] for part in parameters.split(";"))
+    return Reply(
+        reply.status, sent.url, media_type.strip(), named.get("charset", "").strip("\"' "), reply.body
+    )
+
+
+def _redirected(sent: Sent, target: str) -> Sent:
+    """The request that a redirect asks for. Raises RejectedError where it is not followed."""
+    try:
+        url = urljoin(sent.url, target)
+        old, new = urlsplit(sent.url), urlsplit(url)
+    except ValueError:
+        raise _unfollowed(target) from None
+    if new.scheme not in ("http", "https") or (old.scheme, new.scheme) == ("https", "http"):
+        raise _unfollowed(url)
+    is_same_origin = (old.scheme, old.netloc) == (new.scheme, new.netloc)
+    return sent._replace(url=url, headers=sent.headers if is_same_origin else ())
+
+
+def _unfollowed(target: str) -> RejectedError:
+    return RejectedError("call.rejected", f"redirected to {target[:200]}, which is not followed", left=True)
+
+
+def _encoded(url: str) -> str:
+    """An address as it is sent: what path and query hold beyond ASCII is encoded."""
+    head, mark, rest = url.strip().partition("://")
+    cut = min((at for at in (rest.find("/"), rest.find("?"), rest.find("#")) if at >= 0), default=len(rest))
+    path, _, _ = rest[cut:].partition("#")
+    return f"{head}{mark}{rest[:cut]}{quote(path, safe=_IN_PATH)}"

@@ -1,0 +1,46 @@
+"""What a language model answered, where the binding reads it as JSON: whole, and as the request demanded
+(docs/reference/protocols.md#replies)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cogcli.core.errors import ResponseMappingError
+from cogcli.core.json_pointer import NOWHERE, found_at
+from cogcli.protocols.http.reply_body import content_indices, message_of
+from cogcli.schema.validator import errors
+
+_CUT_OFF: Final = {
+    "length": "it was cut off at its longest",
+    "content_filter": "it was held back by a filter",
+}
+_SCHEMA: Final = ("response_format", "json_schema", "schema")
+
+
+def check_finished(body: Any, response: Mapping[str, Any]) -> None:
+    """Raise ResponseMappingError `response.missing` where an answer that is read as JSON is not whole."""
+    for index in content_indices(response):
+        found = found_at(body, ("choices", str(index), "finish_reason"))
+        if isinstance(found, str) and found in _CUT_OFF:
+            text = f"the answer of the model is not whole: {_CUT_OFF[found]} (finish_reason `{found}`)"
+            hint = "ask for less at a time, or let it answer at greater length (max_tokens)"
+            raise ResponseMappingError(
+                "response.missing", text, hint=hint if found == "length" else "", left=True
+            )
+
+
+def check_schema(sent: Any, body: Any, response: Mapping[str, Any]) -> None:
+    """Raise ResponseMappingError `response.type` where an answer that is read as JSON breaks the schema sent."""
+    schema = found_at(sent, _SCHEMA)
+    if schema is NOWHERE or not isinstance(schema, dict):
+        return
+    for index in content_indices(response):
+        message = message_of(body, index)
+        if message is None or "content_json" not in message:
+            continue
+        if wrong := errors(schema, message["content_json"]):
+            place, said = wrong[0]
+            where = f"`{place.replace('/', '.')}`: " if place else ""
+            text = f"the answer of the model breaks the schema that it was given: {where}{said}"
+            raise ResponseMappingError("response.type", text, left=True)

@@ -1,0 +1,85 @@
+"""Files in a request: what is sent of one, and what is recorded in its place (docs/reference/binding.md#files)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.errors import RequestMappingError
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.terminal_text import visible
+
+if TYPE_CHECKING:
+    from cogcli.protocols.pythoncall.readable_files import Reads
+
+MAX_FILE: Final = 25 * 1024 * 1024
+_SHOWN: Final = 200
+_MEDIA: Final = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png", "png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg", "jpeg"),
+    (b"GIF87a", 0, "image/gif", "gif"),
+    (b"GIF89a", 0, "image/gif", "gif"),
+    (b"WEBP", 8, "image/webp", "webp"),
+    (b"WAVE", 8, "audio/wav", "wav"),
+    (b"ID3", 0, "audio/mpeg", "mp3"),
+    (b"\xff\xfb", 0, "audio/mpeg", "mp3"),
+    (b"\xff\xf3", 0, "audio/mpeg", "mp3"),
+    (b"\xff\xf2", 0, "audio/mpeg", "mp3"),
+)
+"""First bytes, their offset, media type and short name of what a model is sent."""
+
+
+class FileText(str):
+    """The text that is sent of a file. `about` stands for it in the record: path, size, hash, form."""
+
+    __slots__ = ("about",)
+    about: dict[str, Any]
+
+
+def read_file(path: str, form: str, reads: Reads | None) -> str:
+    """What is sent of a regular file of at most 25 MB: `base64`, a `data_url`, or the name of its `format`.
+
+    `reads`: which files may be read; None for any. Raises RequestMappingError `request.value`, `request.size`, and
+    ReadRefused.
+    """
+    shown = visible(path[:_SHOWN])
+    try:
+        data = read_regular(reads.checked_path(path) if reads else path, limit=MAX_FILE)
+    except FileRefused as refused:
+        code = "request.size" if refused.reason == "too-large" else "request.value"
+        raise RequestMappingError(code, f"`{shown}` {refused.message}", left=False) from refused
+    media, name = _kind(data)
+    if form == "format":
+        if not name:
+            text = f"`{shown}` is no png, jpeg, gif, webp, wav or mp3 by its first bytes"
+            raise RequestMappingError("request.value", text, left=False)
+        return name
+    encoded = base64.b64encode(data).decode()
+    sent = FileText(f"data:{media};base64,{encoded}" if form == "data_url" else encoded)
+    sent.about = {"$file": path, "as": form, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return sent
+
+
+def _kind(data: bytes) -> tuple[str, str]:
+    """Media type and short name by the first bytes; the name is empty for others."""
+    fits = (row for row in _MEDIA if data[row[1] :].startswith(row[0]))
+    return next(((media, name) for _, _, media, name in fits), ("application/octet-stream", ""))
+
+
+def sent_value(value: Any) -> Any:
+    """A payload as it goes out."""
+    if isinstance(value, FileText):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: sent_value(item) for key, item in value.items()}
+    return [sent_value(item) for item in value] if isinstance(value, list) else value
+
+
+def recorded_value(value: Any) -> Any:
+    """A payload as it is recorded: of a file its path, size and hash."""
+    if isinstance(value, FileText):
+        return dict(value.about)
+    if isinstance(value, dict):
+        return {key: recorded_value(item) for key, item in value.items()}
+    return [recorded_value(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,119 @@
+"""What of skills ran: their steps, branches and error paths, by the events of runs
+(docs/reference/test-case.md#coverage).
+
+1. A step ran if it was begun, in any run. A branch is each outcome of a condition, each case of a router with its
+   default, and a loop with rounds and without.
+2. An error path is a repeat by the step's `retry`, a fallback to another binding, what stands in for a step that is
+   skipped (`otherwise`), and the refusal of a gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.step_path import StepPath
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import StepView
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.skill import NESTED, Step, targets_of
+
+KINDS: Final = ("steps", "branches", "error_paths")
+
+
+class Arm(NamedTuple):
+    """One thing of a skill that runs or does not: a step, a branch, an error path; `name` says which in words."""
+
+    kind: str
+    step: str
+    name: str
+
+
+class Coverage:
+    """The arms of skills, and those that ran; `add` takes the runs of one case."""
+
+    def __init__(self) -> None:
+        self._arms: dict[str, dict[Arm, bool]] = {}
+
+    def add(self, catalog: Catalog, fold: RunFold, skill_id: str) -> None:
+        """Take the runs of an episode of a skill into account, nested ones, too; none where nothing ran."""
+        self._add(catalog, skill_id, ())
+        for run in fold.runs.values():
+            self._add(catalog, run.skill, tuple(run.steps.values()))
+
+    def _add(self, catalog: Catalog, skill_id: str, views: tuple[StepView, ...]) -> None:
+        skill = catalog.skills.get(skill_id)
+        arms = self._arms.setdefault(skill_id, {}) if skill else {}
+        for step in skill.steps if skill else ():
+            own = [view for view in views if _step_of(view) == step.id]
+            for arm, ran in _arms(catalog, step, own):
+                arms[arm] = arms.get(arm, False) or ran
+
+    def to_payload(self) -> list[dict[str, Any]]:
+        """By skill, sorted: of each kind how many there are, how many ran, and which did not."""
+        return [
+            {"skill": skill, **{kind: _counted(arms, kind) for kind in KINDS}}
+            for skill, arms in sorted(self._arms.items())
+        ]
+
+
+def _counted(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
+    own = {arm: ran for arm, ran in arms.items() if arm.kind == kind}
+    missing = [f"{arm.step} {arm.name}".strip() for arm, ran in own.items() if not ran]
+    return {"total": len(own), "ran": sum(own.values()), "missing": missing}
+
+
+def _step_of(view: StepView) -> str:
+    """The id of the step in its own run that a view is of, or is a part of."""
+    return StepPath(StepPath(view.id).name).root_step
+
+
+def _arms(catalog: Catalog, step: Step, views: list[StepView]) -> Iterator[tuple[Arm, bool]]:
+    """The arms of a step, each with whether these views of it took it."""
+    own = [view for view in views if StepPath(view.id).is_step]
+    parts = [view for view in views if view not in own]
+    began = [view for view in own if view.status not in ("pending", "skipped") or view.reason == "degraded"]
+    yield Arm("steps", step.id, ""), bool(began)
+    config = step.config
+    if config.condition is not None:
+        yield Arm("branches", step.id, "condition true"), bool(began)
+        yield Arm("branches", step.id, "condition false"), any(view.reason == "condition" for view in own)
+    if config.router:
+        taken = {view.uses for view in (*began, *parts)}
+        for case, target in config.router.cases.items():
+            yield Arm("branches", step.id, f"case {case}"), target in taken
+        if config.router.default and config.router.default not in config.router.cases.values():
+            yield Arm("branches", step.id, "default"), config.router.default in taken
+    if config.foreach:
+        items = any(StepPath(view.id).in_loop for view in parts)
+        yield Arm("branches", step.id, "with items"), items
+        yield Arm("branches", step.id, "without items"), not items and any(v.status == "done" for v in own)
+    yield from _error_arms(catalog, step, own, parts)
+
+
+def _error_arms(
+    catalog: Catalog, step: Step, own: list[StepView], parts: list[StepView]
+) -> Iterator[tuple[Arm, bool]]:
+    calls = [view for view in (*own, *parts) if not StepPath(view.id).is_gate]
+    if step.config.retry and step.config.retry.max_attempts > 1:
+        yield Arm("error_paths", step.id, "retry"), any(len(view.attempts) > 1 for view in calls)
+    if step.config.otherwise is not None:
+        yield Arm("error_paths", step.id, "otherwise"), any(view.status == "skipped" for view in own)
+    called = [catalog.capability(name) for _, name in targets_of(step) if not name.startswith(NESTED)]
+    for capability in filter(None, called):
+        if any(catalog.bindings[name].fallback for name in catalog.bindings_of.get(capability.id, ())):
+            yield Arm("error_paths", step.id, "fallback"), any(view.fallback for view in calls)
+        for gate in capability.gates:
+            asked = [view for view in parts if StepPath(view.id).is_gate and view.uses == gate.capability]
+            refused = any(object_of(view.output).get("allowed") is not True for view in asked)
+            yield Arm("error_paths", step.id, f"{gate.capability} refuses"), refused
+
+
+def skill_line(entry: dict[str, Any]) -> str:
+    """`steps 3/3, branches 1/2, error paths 0/1` of an entry of `to_payload`."""
+    return ", ".join(
+        f"{kind.replace('_', ' ')} {entry[kind]['ran']}/{entry[kind]['total']}"
+        for kind in KINDS
+        if entry[kind]["total"]
+    )

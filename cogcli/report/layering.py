@@ -1,0 +1,154 @@
+"""A graph in layers, for drawings as text and as SVG: each node below all that it waits for, few crossings, each node
+near its neighbours. Units are those of the given widths.
+
+1. Edges that lead back, as only a forged log has them, count for nothing.
+2. An edge over several layers passes an empty place in each layer between.
+3. The same graph gives the same drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+_SWEEPS = 8
+
+
+class Layering(NamedTuple):
+    """Nodes by layer from left to right, the centre of each, and for each edge the places that it passes, its ends
+    included."""
+
+    layers: list[list[str]]
+    centre: dict[str, float]
+    routes: dict[tuple[str, str], list[str]]
+
+
+def layered(
+    widths: Mapping[str, float], edges: Iterable[tuple[str, str]], *, gap: float, passing: float
+) -> Layering:
+    """Place nodes of these widths, `gap` apart; an edge that passes a layer takes `passing` of its width."""
+    kept = _forward(list(widths), edges)
+    depth = _depths(list(widths), kept)
+    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for id in widths:
+        layers[depth[id]].append(id)
+    routes = {edge: _route(edge, depth, layers) for edge in kept}
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for route in routes.values():
+        for one, other in pairwise(route):
+            below.setdefault(one, []).append(other)
+            above.setdefault(other, []).append(one)
+    _order(layers, above, below)
+    sizes = {id: widths.get(id, passing) for layer in layers for id in layer}
+    return Layering(layers, _centres(layers, sizes, above, below, gap), routes)
+
+
+def _forward(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The edges without those that close a circle, in the order of their ends."""
+    after: dict[str, list[str]] = {id: [] for id in ids}
+    for a, b in edges:
+        if a in after and b in after and a != b and b not in after[a]:
+            after[a].append(b)
+    missing = dict.fromkeys(ids, 0)
+    for followers in after.values():
+        for id in followers:
+            missing[id] += 1
+    rank: dict[str, int] = {}
+    ready = [id for id in ids if not missing[id]]
+    waiting = [id for id in ids if missing[id]]
+    while ready or waiting:
+        if not ready:
+            ready.append(waiting[0])
+        id = ready.pop(0)
+        rank[id] = len(rank)
+        waiting = [other for other in waiting if other != id]
+        for follower in after[id]:
+            missing[follower] -= 1
+            if not missing[follower] and follower not in rank and follower not in ready:
+                ready.append(follower)
+    return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]]
+
+
+def _depths(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
+    """The layer of each node: one below the lowest that it waits for."""
+    before: dict[str, list[str]] = {id: [] for id in ids}
+    for a, b in edges:
+        before[b].append(a)
+    depth: dict[str, int] = {}
+    for first in ids:
+        stack = [first]
+        while stack:
+            id = stack[-1]
+            open = [other for other in before[id] if other not in depth]
+            if open:
+                stack += open
+            else:
+                depth[id] = 1 + max((depth[other] for other in before[id]), default=-1)
+                stack.pop()
+    return depth
+
+
+def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]) -> list[str]:
+    a, b = edge
+    passed = [f"{a}\n{b}\n{level}" for level in range(depth[a] + 1, depth[b])]
+    for level, id in zip(range(depth[a] + 1, depth[b]), passed, strict=True):
+        layers[level].append(id)
+    return [a, *passed, b]
+
+
+def _order(layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]) -> None:
+    """Sort each layer by where the neighbours of its nodes are, down and up in turn."""
+    place = {id: n for layer in layers for n, id in enumerate(layer)}
+    for sweep in range(_SWEEPS):
+        near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
+        for layer in order:
+            layer.sort(key=_mean_of(place, near))
+            place.update({id: n for n, id in enumerate(layer)})
+
+
+def _mean_of(place: Mapping[str, float], near: dict[str, list[str]]) -> Callable[[str], float]:
+    def mean(id: str) -> float:
+        found = near.get(id)
+        return sum(place[other] for other in found) / len(found) if found else place[id]
+
+    return mean
+
+
+def _centres(
+    layers: list[list[str]], sizes: dict[str, float], above: dict[str, list[str]],
+    below: dict[str, list[str]], gap: float,
+) -> dict[str, float]:  # fmt: skip
+    """The centres, each as near to the mean of its neighbours as the others of its layer let it; the leftmost node
+    begins at 0."""
+    centre: dict[str, float] = {}
+    for layer in layers:
+        at = 0.0
+        for id in layer:
+            centre[id] = at + sizes[id] / 2
+            at += sizes[id] + gap
+    for sweep in range(_SWEEPS):
+        near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
+        for layer in order:
+            wanted = [_mean_of(centre, near)(id) for id in layer]
+            spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
+            centre.update(zip(layer, _spaced(wanted, spaces), strict=True))
+    left = min((centre[id] - sizes[id] / 2 for id in centre), default=0.0)
+    return {id: at - left for id, at in centre.items()}
+
+
+def _spaced(wanted: list[float], spaces: list[float]) -> list[float]:
+    """The places nearest to the wanted ones (least squares) that are `spaces` apart, in this order."""
+    offsets = [0.0]
+    for space in spaces:
+        offsets.append(offsets[-1] + space)
+    blocks: list[tuple[float, int]] = []
+    for want, offset in zip(wanted, offsets, strict=False):
+        total, count = want - offset, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
+            more, others = blocks.pop()
+            total, count = total + more, count + others
+        blocks.append((total, count))
+    placed = [total / count for total, count in blocks for _ in range(count)]
+    return [at + offset for at, offset in zip(placed, offsets, strict=False)]

@@ -1,0 +1,261 @@
+"""One episode as a page (docs/reference/command-line.md#page): what its log holds, in the order in which a reader asks.
+Pure: the same episode gives the same page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.events.envelope import Event
+from cogcli.report.humanize import duration, short_trace, size
+from cogcli.report.lineage import Declared, Lineage, TargetFlow, rows, targets
+from cogcli.report.page_drawings import lineage_of, timeline_of
+from cogcli.report.page_error import PageError, error_of
+from cogcli.report.page_log import PageLog
+from cogcli.report.page_steps import PageDecision, PageStep, StepPages
+from cogcli.report.page_turns import PageTurn, turns_of
+from cogcli.report.page_values import PageValue, ValueLimit
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import RunView
+from cogcli.report.styled_text import UNICODE, outcome_style, plain_text, style_of
+from cogcli.report.table import EventLines
+from cogcli.report.tree import decision_text, footer
+from cogcli.report.unfinished_runs import UnfinishedState, describe
+
+MOST_EVENTS: Final = 500
+_SEVERITIES: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
+
+
+class PageSource(NamedTuple):
+    """An episode as it was read and verified."""
+
+    name: str
+    status: str
+    events: Sequence[Event]
+    fold: RunFold
+    unfinished: UnfinishedState
+    declared: Declared
+    specs: dict[str, Any]
+    """The pinned specs by `kind:id`, each with its `file`; nothing where the episode does not keep them."""
+    findings: Sequence[dict[str, Any]]
+    level: str
+    proves: str
+    files: Sequence[dict[str, Any]]
+    """The files that the manifest names; none before the episode is sealed."""
+    head: str
+    explained: Sequence[dict[str, Any]]
+    """Of a governed run why each decision was made."""
+    meaning: str
+    """What the code of the run's error means."""
+    warnings: Sequence[str]
+    """What could not be read."""
+    next: Sequence[str]
+    """Commands that go on with the run or look closer."""
+    sealed: bool = True
+    """Whether all of it was written; False for a run that ended while its process died."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run has not ended, or not been sealed."""
+        return self.unsealed or self.status in ("running", "pending", "interrupted")
+
+    @property
+    def unsealed(self) -> bool:
+        """Whether the run has ended without a manifest: a crash while sealing."""
+        return not self.sealed and self.status not in ("running", "pending", "interrupted")
+
+
+class PageEvent(NamedTuple):
+    """One event as a line: its place in the log, the milliseconds since the run began, its type and words."""
+
+    number: int
+    time: str
+    type: str
+    words: str
+
+
+class PageApproval(NamedTuple):
+    """A request to a person, and the answer."""
+
+    what: str
+    step: str
+    tone: str
+    word: str
+    facts: list[tuple[str, str]]
+
+
+class Page(NamedTuple):
+    """Everything that the template shows of one episode."""
+
+    anchor: str
+    title: str
+    version: str
+    task: str
+    status: str
+    outcome: str
+    sign: str
+    tone: str
+    facts: list[tuple[str, str]]
+    chips: list[str]
+    notice_title: str
+    notices: list[tuple[str, str]]
+    """What keeps the run from ending, or could not be read; a word and a sentence each."""
+    error: PageError | None
+    next: list[str]
+    decision: str
+    outputs: list[PageValue]
+    inputs: list[PageValue]
+    timeline: str
+    lineage: str
+    targets: list[dict[str, Any]]
+    steps: list[PageStep]
+    hidden_steps: int
+    turns: list[PageTurn]
+    approvals: list[PageApproval]
+    decisions: list[PageDecision]
+    events: list[PageEvent]
+    hidden_events: int
+    level: str
+    proves: str
+    level_tone: str
+    findings: list[tuple[str, str, str]]
+    """Tone, code and message."""
+    files: list[tuple[str, str, str]]
+    """Name, size and hash."""
+    hashes: list[tuple[str, str]]
+
+
+def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
+    """The page of an episode; `prefix` keeps the anchors of several apart."""
+    fold, log = source.fold, PageLog(source.events)
+    run = fold.root or RunView("")
+    steps = StepPages(log, limit, {each["seq"]: each for each in source.explained}, prefix)
+    shown = steps.steps(fold.branches())
+    flow = Lineage(source.events)
+    places = targets(fold, flow, source.declared)
+    outputs = object_of(log.terminated.get("outputs"))
+    word = source.status.partition(",")[0]
+    return Page(
+        anchor=f"{prefix}top", title=run.skill or text_of(log.started.get("task")) or "run", version=run.version,
+        task=text_of(log.started.get("task")), status=source.status, outcome=_OUTCOMES.get(word, word),
+        sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_facts(source, run, log),
+        chips=_chips(fold, run), notices=_notices(source),
+        notice_title="Not finished" if source.is_open else "Not whole" if source.warnings else "Next",
+        error=error_of(run, source.specs, source.meaning), next=list(source.next), decision=decision_text(fold),
+        outputs=limit.members(outputs, "state.json"),
+        inputs=limit.members(object_of(log.started.get("inputs")), "events.jsonl, line 1"),
+        timeline=timeline_of(fold, f"{prefix}timeline"),
+        lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
+        targets=_target_rows(places), steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
+        approvals=_approvals(log), decisions=_decisions(log, steps), events=_events(source.events),
+        hidden_events=max(0, len(source.events) - MOST_EVENTS), level=source.level, proves=source.proves,
+        level_tone=style_of(_LEVELS.get(source.level, "warning")),
+        findings=[(style_of(_SEVERITIES[each["severity"]]), each["code"], _place(each)) for each in source.findings],
+        files=[(each["name"], size(each["size_bytes"]), each["sha256"]) for each in source.files],
+        hashes=_hashes(source, log),
+    )  # fmt: skip
+
+
+_OUTCOMES: Final = {
+    "ok": "Finished", "error": "Failed", "partial": "Finished in part", "vetoed": "Refused", "aborted": "Aborted",
+    "pending": "Waits for a person", "running": "Still running", "interrupted": "Interrupted, not finalised",
+}  # fmt: skip
+_LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "anchored": "done"}
+
+
+def _facts(source: PageSource, run: RunView, log: PageLog) -> list[tuple[str, str]]:
+    tags = object_of(log.started.get("tags"))
+    policy = object_of(log.started.get("policy"))
+    pairs = {
+        "started": _clock(run.started_at),
+        "took": duration(source.fold.ms),
+        "episode": source.fold.episode_id or source.name,
+        "trace": short_trace(source.fold.trace_id),
+        "pack": text_of(policy.get("pack")).partition("#sha256:")[0],
+        "intent": text_of(policy.get("intent")),
+        "user": text_of(policy.get("user")),
+        "trust": text_of(object_of(log.started.get("options")).get("trust_level")),
+        "seed": str(log.started["seed"]) if log.started.get("seed") else "",
+        "tags": ", ".join(f"{name}={value}" for name, value in tags.items()),
+    }
+    return [(name, text) for name, text in pairs.items() if text]
+
+
+def _clock(timestamp: str) -> str:
+    """`2026-11-20 22:54:22 UTC` of a timestamp as our logs have them; others as they are."""
+    return f"{timestamp[:10]} {timestamp[11:19]} UTC" if timestamp[10:11] == "T" else timestamp
+
+
+def _chips(fold: RunFold, run: RunView) -> list[str]:
+    counted = [f"{run.count('done')} of {len(run.own)} steps done"] if run.own else []
+    for status in ("failed", "skipped", "vetoed"):
+        counted += [f"{run.count(status)} {status}"] if run.count(status) else []
+    return [*counted, *plain_text(footer(fold, UNICODE)).split(f" {UNICODE.dot} ")]
+
+
+def _notices(source: PageSource) -> list[tuple[str, str]]:
+    found = [("not whole", text) for text in source.warnings]
+    if source.status == "running":
+        found.append(("running", "this run goes on: the page shows what its log held when it was made"))
+    if source.status == "interrupted":
+        found.append(("interrupted", "its process ended before the run did; `cogcli resume` goes on with it"))
+    if source.unsealed:
+        found.append(("unsealed", "the run has ended, but its process died before everything was written"))
+    return found + describe(source.unfinished, source.fold.last, _clock)
+
+
+def _target_rows(places: list[TargetFlow]) -> list[dict[str, Any]]:
+    return rows(places)[:200]
+
+
+def _approvals(log: PageLog) -> list[PageApproval]:
+    found = []
+    for each in log.approvals.values():
+        request, reply = each.request, each.reply
+        role = f" ({text_of(reply.get('role'))})" if reply.get("role") else ""
+        pairs = {
+            "asked": _clock(each.asked_at),
+            "because": text_of(request.get("reason")),
+            "gate": text_of(request.get("gate")),
+            "roles": ", ".join(map(str, list_of(request.get("approver_roles")))),
+            "valid until": _clock(text_of(request.get("expires_at"))),
+            "answered": _clock(each.answered_at),
+            "by": f"{text_of(reply.get('by'))}{role}".strip(),
+            "saying": text_of(reply.get("reason")),
+        }
+        word = each.answer or "waits"
+        tone = style_of({"granted": "done", "rejected": "vetoed"}.get(word, "asks"))
+        what = text_of(request.get("capability")) or text_of(request.get("gate")) or "approval"
+        facts = [(name, text) for name, text in pairs.items() if text]
+        found.append(PageApproval(what, text_of(request.get("step_id")), tone, word, facts))
+    return found
+
+
+def _decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:
+    return [steps.decision(id, *each) for id, found in log.decisions.items() for each in found]
+
+
+def _events(events: Sequence[Event]) -> list[PageEvent]:
+    lines = EventLines()
+    found = []
+    for number, event in enumerate(events[:MOST_EVENTS], start=1):
+        time, type, *words = lines.line(event).split(" ", 2)
+        found.append(PageEvent(number, time[11:23] or time, type, words[0][:400] if words else ""))
+    return found
+
+
+def _place(finding: dict[str, Any]) -> str:
+    file, line = text_of(finding.get("file")), finding.get("line")
+    place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+    return f"{place}{finding['message']}"
+
+
+def _hashes(source: PageSource, log: PageLog) -> list[tuple[str, str]]:
+    pins = object_of(log.started.get("pins"))
+    pairs: Iterable[tuple[str, Any]] = [
+        ("end of the log", source.head),
+        ("policy", pins.get("policy_hash")),
+        *sorted(object_of(pins.get("specs")).items()),
+    ]
+    return [(name, text) for name, text in pairs if isinstance(text, str) and text]

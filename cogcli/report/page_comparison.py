@@ -1,0 +1,84 @@
+"""Several episodes side by side, as `diff` compares them: each with the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from cogcli.report.compare import SAME, DiffLine, Side, compare
+from cogcli.report.humanize import duration
+from cogcli.report.page_values import json_text
+from cogcli.report.styled_text import UNICODE
+
+_WHOLE: Final = ("steps", "outputs")
+"""Areas that are shown in full; of the others what differs."""
+_LONGEST: Final = 200
+
+
+class PageRow(NamedTuple):
+    """One thing of all episodes, a cell each; `differs` from the first."""
+
+    name: str
+    cells: list[str]
+    differs: bool
+
+
+class PageComparison(NamedTuple):
+    """The areas in order, each with its rows; `heads` names the episodes."""
+
+    heads: list[str]
+    areas: list[tuple[str, list[PageRow]]]
+
+
+def comparison_of(sides: Sequence[Side]) -> PageComparison | None:
+    """The comparison of two episodes or more; None of one."""
+    if len(sides) < 2:
+        return None
+    first = sides[0]
+    diffs = [compare(first, other) for other in sides]
+    areas = [("run", _run_rows(sides))]
+    for area in dict.fromkeys(name for diff in diffs for name in diff.areas):
+        found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
+        rows = [_row(area, name, found, sides) for name in dict.fromkeys(n for lines in found for n in lines)]
+        kept = [row for row in rows if row.differs or area in _WHOLE]
+        areas += [(area, kept)] if kept else []
+    return PageComparison([side.id for side in sides], areas)
+
+
+def _run_rows(sides: Sequence[Side]) -> list[PageRow]:
+    rows = {
+        "skill": [f"{side.run.skill} {side.run.version}".strip() for side in sides],
+        "outcome": [f"{UNICODE.outcome(side.status)} {side.status}" for side in sides],
+        "took": [duration(side.run.ms) for side in sides],
+        "started": [side.run.started_at[:19].replace("T", " ") for side in sides],
+    }
+    return [PageRow(name, cells, name in rows and len(set(cells)) > 1) for name, cells in rows.items()]
+
+
+def _row(area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[Side]) -> PageRow:
+    """The first episode stands in each comparison as what was before."""
+    differs = any(name in lines and lines[name].how != SAME for lines in found)
+    cells = []
+    for lines, side in zip(found, sides, strict=True):
+        line = lines.get(name)
+        cells.append(
+            _step_cell(name, side, line) if area == "steps" else _cell(area, line.after if line else None)
+        )
+    return PageRow(name, cells, differs)
+
+
+def _step_cell(name: str, side: Side, line: DiffLine | None) -> str:
+    step = side.run.steps.get(name)
+    if step is None:
+        return ""
+    what = f"other {line.what}" if line and line.what and line.how != SAME else ""
+    return " ".join(
+        part for part in (UNICODE.sign(step.status), step.status, duration(step.ms), what) if part
+    )
+
+
+def _cell(area: str, value: Any) -> str:
+    if area == "specs" and isinstance(value, str):
+        return f"{value[:19]}…"
+    text = "" if value is None else value if isinstance(value, str) else json_text(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

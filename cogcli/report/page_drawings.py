@@ -1,0 +1,102 @@
+"""The two drawings of a page: the bars of a run on a time axis, and how its values came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cogcli.report.graph import GraphView, Node, graph_of
+from cogcli.report.humanize import count_of, duration
+from cogcli.report.lineage import Declared, Lineage, TargetFlow
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import StepView
+from cogcli.report.svg import Arrow, Box, graph_svg, named, timeline_svg
+from cogcli.report.timeline import bars
+
+MOST_BOXES: Final = 60
+"""Boxes that a drawing of values may have; of a larger run the table alone says it."""
+
+
+def timeline_of(fold: RunFold, name: str) -> str:
+    """The timeline; empty where nothing began."""
+    found = bars(fold, turns=True)
+    total = fold.ms or 0
+    if not found:
+        return ""
+    longest = max(found, key=lambda bar: bar.ms)
+    told = f"{count_of(len(found), 'bar')} within {duration(total)}; "
+    told += f"the longest is {longest.step.name}, {duration(longest.ms)}"
+    return timeline_svg(found, total, name=name, title="Timeline of the run", description=told)
+
+
+def lineage_of(fold: RunFold, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str) -> str:
+    """Steps in layers, with what they read and wrote; empty where it would be too large, or nothing is told of."""
+    graph = graph_of(fold)
+    steps = {step.id: step for step in fold.root.own} if fold.root else {}
+    inputs = list(
+        dict.fromkeys(
+            name for id in steps if id in flow.steps for name in flow.steps[id].reads if _is_given(name)
+        )
+    )
+    outputs = [target for target in targets if target.name.startswith("outputs.")]
+    if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MOST_BOXES:
+        return ""
+    boxes = [Box(name, (name,), is_place=True) for name in inputs]
+    boxes += [_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
+    boxes += [
+        Box(
+            each.name,
+            (each.name, *(("never written",) if each.never else ())),
+            "failed" if each.never else "done",
+            True,
+        )
+        for each in outputs
+    ]
+    arrows = {
+        (arrow.start, arrow.end): arrow
+        for arrow in [*_order(graph), *_values(steps, flow, targets, declared)]
+    }
+    ends = ", ".join(inputs) or "no input", ", ".join(each.name for each in outputs) or "no output"
+    told = f"{count_of(len(graph.nodes), 'step')}, from {ends[0]} to {ends[1]}"
+    return graph_svg(
+        boxes, arrows.values(), name=name, title="What each step read and wrote", description=told
+    )
+
+
+def _is_given(place: str) -> bool:
+    return place.partition(".")[0] in ("inputs", "frame")
+
+
+def _step_box(node: Node, step: StepView | None, flow: Lineage) -> Box:
+    took = duration(step.ms) if step else ""
+    written = [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
+    lines = (
+        named(node.id, node.status),
+        " · ".join(part for part in (node.uses, took) if part),
+        f"→ {', '.join(dict.fromkeys(written))}" if written else "",
+    )
+    return Box(node.id, tuple(line for line in lines if line), node.status)
+
+
+def _order(graph: GraphView) -> Iterator[Arrow]:
+    for before, after in graph.edges:
+        yield Arrow(before, after, carries=False)
+
+
+def _values(
+    steps: dict[str, StepView], flow: Lineage, targets: list[TargetFlow], declared: Declared
+) -> Iterator[Arrow]:
+    """From each given value to its readers, from who wrote a value to who read it, and to the outputs."""
+    for id in steps:
+        for name in flow.steps[id].reads if id in flow.steps else ():
+            if _is_given(name):
+                yield Arrow(name, id)
+    for target in targets:
+        writers = list(dict.fromkeys(write.step for write in target.writes))
+        writers = writers or [id for id, names in declared.writes.items() if target.name in names]
+        for writer in writers:
+            yield from (
+                Arrow(writer, reader) for reader in target.readers if reader != writer and target.writes
+            )
+            if target.name.startswith("outputs."):
+                yield Arrow(writer, target.name, carries=bool(target.writes))

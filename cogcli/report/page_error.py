@@ -1,0 +1,92 @@
+"""The error of a run as a page shows it: code, sentence, where, expected and found, what to do. The framed line is that
+of the pinned specs, so that it is what ran, whatever the file says today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.core.terminal_text import cells
+from cogcli.report.page_values import json_text
+from cogcli.report.run_view import RunView, StepView
+
+
+class PageFrame(NamedTuple):
+    """Lines of a pinned spec, and the marks below the last."""
+
+    file: str
+    lines: list[str]
+    marks: str
+
+
+class PageError(NamedTuple):
+    """The five parts of an error."""
+
+    code: str
+    message: str
+    frame: PageFrame | None
+    facts: list[tuple[str, str]]
+
+
+_REPLY = 600
+
+
+def error_of(run: RunView, specs: dict[str, Any], meaning: str) -> PageError | None:
+    """The error of a run; None where it has none."""
+    error = run.error
+    if error is None:
+        return None
+    step = run.steps.get(text_of(error.get("step")))
+    chain = [text_of(error.get(name)) for name in ("step", "capability", "binding", "service")]
+    facts = [
+        ("where", " → ".join(part for part in chain if part)),
+        ("expected", _text(error.get("expected"))),
+        ("found", _text(error.get("found"))),
+        ("reply", _reply(step) if step else ""),
+        ("help", text_of(error.get("hint"))),
+        ("meaning", meaning),
+    ]
+    return PageError(
+        code=text_of(error.get("code")) or "error",
+        message=text_of(error.get("message")),
+        frame=_frame(run, error, specs),
+        facts=[(name, text) for name, text in facts if text],
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json_text(value)
+
+
+def _reply(step: StepView) -> str:
+    reply = step.attempts[-1].get("reply") if step.attempts else None
+    text = "" if reply is None else json_text(object_of(reply).get("body", reply))
+    return text if len(text) <= _REPLY else f"{text[:_REPLY]}…"
+
+
+def _frame(run: RunView, error: dict[str, Any], specs: dict[str, Any]) -> PageFrame | None:
+    """The value of a pinned spec that the message names in backticks, with the keys around it."""
+    named = re.findall(r"`([^`\n]+)`", text_of(error.get("message")))
+    for key in (f"binding:{error.get('binding')}", f"skill:{run.skill}"):
+        pinned = object_of(specs.get(key))
+        places = {value: path for path, value in reversed([*_texts(pinned.get("spec"), ())])}
+        found = next((word for word in named if word in places and "." in word), None)
+        if found is not None:
+            path = places[found]
+            lines = [f"{'  ' * n}{word}:" for n, word in enumerate(path)]
+            before = cells(lines[-1]) + 1
+            lines[-1] += f" {found}"
+            return PageFrame(text_of(pinned.get("file")), lines, " " * before + "^" * cells(found))
+    return None
+
+
+def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text of a spec with its path."""
+    if isinstance(value, str) and path:
+        yield path, value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        word = f"- {text_of(object_of(inner).get('id'))}" if isinstance(value, list) else str(key)
+        yield from _texts(inner, (*path, word))

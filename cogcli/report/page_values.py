@@ -1,0 +1,49 @@
+"""Values as a page shows them: readable, cut at so many bytes, and then with the file that holds all of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from cogcli.core.terminal_text import truncate_bytes
+
+
+class PageValue(NamedTuple):
+    """A value under a word; `more` says what was cut off and where it stands."""
+
+    word: str
+    text: str
+    more: str = ""
+
+
+class ValueLimit(NamedTuple):
+    """Bytes of one value that are shown."""
+
+    bytes: int
+
+    def value(self, word: str, value: Any, where: str) -> PageValue | None:
+        """A value as JSON, a text as it is; None for none. `where` is the file that holds it."""
+        if value is None or value in ("", {}, []):
+            return None
+        text = value if isinstance(value, str) else json_text(value)
+        head, more = truncate_bytes(text, self.bytes)
+        return PageValue(word, head, f"{more}; all of it: {where}" if more else "")
+
+    def members(self, values: dict[str, Any], where: str) -> list[PageValue]:
+        """Each member of an object by its name, empty ones included."""
+        return [
+            self.value(name, value, where) or PageValue(name, json_text(value))
+            for name, value in values.items()
+        ]
+
+
+def json_text(value: Any) -> str:
+    """JSON in declared order, indented; short ones, and lists of scalars, on one line."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    plain = isinstance(value, list) and not any(isinstance(each, dict | list) for each in value)
+    return text if plain or len(text) <= 72 else json.dumps(value, ensure_ascii=False, default=str, indent=2)
+
+
+def line_of(number: int | None) -> str:
+    """The place of an event in the log."""
+    return f"events.jsonl, line {number}" if number else "events.jsonl"

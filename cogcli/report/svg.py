@@ -1,0 +1,215 @@
+"""Drawings of a run as SVG: its steps in layers, and its bars on a time axis. Geometry stands in attributes, colour in
+classes of `page_files/drawing.css`; every text is made visible and escaped here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from cogcli.core.terminal_text import cells, shorten_middle, visible
+from cogcli.report.graph import GraphView
+from cogcli.report.humanize import count_of, duration
+from cogcli.report.layering import Layering, layered
+from cogcli.report.styled_text import UNICODE, style_of
+from cogcli.report.timeline import Bar, label_of, unit_of
+
+_CELL: Final = 7.3
+"""Pixels of one column of a text, at most; a drawing cannot measure."""
+_LINE: Final = 18
+_PAD: Final = 12
+_GAP: Final = 26
+_BETWEEN: Final = 40
+_LONGEST: Final = 34
+_ROW: Final = 26
+_BAR: Final = 12
+MOST_BARS: Final = 150
+"""Bars that a timeline shows; what began later is counted."""
+
+
+class Box(NamedTuple):
+    """What stands for a step: its lines, the first in bold. `is_place` draws a value that goes in or comes out."""
+
+    id: str
+    lines: tuple[str, ...]
+    status: str = ""
+    is_place: bool = False
+
+
+class Arrow(NamedTuple):
+    """From one box to one that waits for it; `carries` says whether a value goes along it."""
+
+    start: str
+    end: str
+    carries: bool = True
+
+
+def style_sheet(*names: str) -> str:
+    """The style sheets of these names, one after the other."""
+    return "\n".join(page_file(f"{name}.css").strip() for name in names)
+
+
+def page_file(name: str) -> str:
+    """The text of a file of `page_files`."""
+    return (files("cogcli.report") / "page_files" / name).read_text(encoding="utf-8")
+
+
+def standalone(drawing: str) -> str:
+    """A drawing as a file of its own, with its colours."""
+    head, mark, rest = drawing.partition(">")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head} xmlns="http://www.w3.org/2000/svg"{mark}' + (
+        f"<style>{style_sheet('colours', 'drawing')}</style>{rest}\n"
+    )
+
+
+def named(id: str, status: str) -> str:
+    """The name of a step, with the sign of its status where it has one."""
+    return f"{UNICODE.sign(status)} {id}" if status else id
+
+
+def svg_file(graph: GraphView) -> str:
+    """A graph as an SVG file: steps in layers, with the status of each where something ran."""
+    boxes = [
+        Box(node.id, tuple(line for line in (named(node.id, node.status), node.uses) if line), node.status)
+        for node in graph.nodes
+    ]
+    arrows = [Arrow(*edge) for edge in graph.edges]
+    told = count_of(len(boxes), "step")
+    return standalone(graph_svg(boxes, arrows, title=graph.title, description=told))
+
+
+def graph_svg(
+    boxes: Sequence[Box], arrows: Iterable[Arrow], *, name: str = "graph", title: str, description: str
+) -> str:  # fmt: skip
+    """Boxes in layers, with arrows between them. `name` is that of the drawing in its page."""
+    lines = {box.id: [shorten_middle(visible(line), _LONGEST) for line in box.lines] for box in boxes}
+    widths = {id: max(map(cells, texts), default=1) * _CELL + 2 * _PAD for id, texts in lines.items()}
+    carried = {(arrow.start, arrow.end): arrow.carries for arrow in arrows}
+    placed = layered(widths, carried, gap=_GAP, passing=2)
+    heights = [max(_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
+    tops = [sum(heights[:n]) + n * _BETWEEN for n in range(len(heights))]
+    middle = {
+        id: tops[n] + heights[n] / 2 for n, layer in enumerate(placed.layers) for id in layer
+    }  # fmt: skip
+    size = {id: _height(texts) for id, texts in lines.items()}
+    drawn = [
+        _arrow(route, placed, middle, size, heights[0] if heights else 0, carries=carried[edge])
+        for edge, route in placed.routes.items()
+    ]
+    drawn += [
+        _box(box, lines[box.id], placed.centre[box.id], middle[box.id], widths[box.id]) for box in boxes
+    ]
+    right = max((placed.centre[id] + widths[id] / 2 for id in widths), default=0)
+    bottom = tops[-1] + heights[-1] if tops else 0
+    frame = f"-2 -2 {round(right) + 4} {round(bottom) + 4}"
+    return _svg(
+        "graph", name, frame, title, description, drawn, width=round(right) + 4, height=round(bottom) + 4
+    )
+
+
+def _height(lines: Sequence[str]) -> int:
+    return len(lines) * _LINE + (14 if lines else 0)
+
+
+def _box(box: Box, lines: Sequence[str], centre: float, middle: float, width: float) -> str:
+    left, top = centre - width / 2, middle - _height(lines) / 2
+    radius = _height(lines) // 2 if box.is_place else 7
+    shape = (
+        f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" height="{_height(lines)}" rx="{radius}"/>'
+    )
+    texts = "".join(
+        f'<text x="{_n(centre)}" y="{_n(top + 20 + n * _LINE)}"{_class("first" if n == 0 else "more")}>'
+        f"{escape(line)}</text>"
+        for n, line in enumerate(lines)
+    )
+    kind = "place" if box.is_place else "step"
+    whole = f"<title>{escape(visible(' '.join(box.lines)))}</title>"
+    return f"<g{_class(kind, _tone(box.status))}>{whole}{shape}{texts}</g>"
+
+
+def _arrow(
+    route: list[str], placed: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
+) -> str:  # fmt: skip
+    """A curve from the lower edge of the first place to the upper edge of the last."""
+    points = []
+    for n, id in enumerate(route):
+        x, y = placed.centre[id], middle[id]
+        half = size.get(id, high) / 2
+        if n:
+            points.append((x, y - half))
+        if n < len(route) - 1:
+            points.append((x, y + half))
+    x, y = points[0]
+    path = f"M{_n(x)} {_n(y)}"
+    for number, (to_x, to_y) in enumerate(points[1:]):
+        bend = (to_y - y) / 2
+        path += (
+            f"V{_n(to_y)}"
+            if number % 2 or to_x == x
+            else f"C{_n(x)} {_n(y + bend)} {_n(to_x)} {_n(to_y - bend)} {_n(to_x)} {_n(to_y)}"
+        )
+        x, y = to_x, to_y
+    head = f"M{_n(x - 4)} {_n(y - 7)}L{_n(x)} {_n(y)}L{_n(x + 4)} {_n(y - 7)}"
+    return f'<path{_class("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
+
+
+def timeline_svg(bars: Sequence[Bar], total: int, *, name: str, title: str, description: str) -> str:
+    """Bars on a time axis. Their places are shares of the width, so that the texts keep their size at any; names stand
+    left of the drawing and times right of it, in its margins."""
+    total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))
+    unit = unit_of(total)
+    shown = bars[:MOST_BARS]
+    bottom = len(shown) * _ROW + 24
+    drawn = []
+    for at in range(0, total + 1, unit):
+        x = f"{100 * at / total:.3f}%"
+        drawn.append(f'<line class="tick" x1="{x}" x2="{x}" y1="20" y2="{bottom}"/>')
+        drawn.append(f'<text class="tick" x="{x}" y="12">{label_of(at, unit)}</text>')
+    for number, bar in enumerate(shown):
+        drawn.append(_bar_row(bar, total, 24 + number * _ROW))
+    if len(bars) > len(shown):
+        rest = f"and {count_of(len(bars) - len(shown), 'step')} more"
+        drawn.append(f'<text class="tick" x="0" y="{bottom + 14}">{rest}</text>')
+        bottom += 22
+    return _svg("timeline", name, "", title, description, drawn, height=bottom)
+
+
+def _bar_row(bar: Bar, total: int, y: int) -> str:
+    name, took = visible(bar.step.name), duration(bar.ms)
+    start, width = 100 * min(bar.start_ms, total) / total, 100 * bar.ms / total
+    said = escape(f"{name}: {bar.step.status}, {took} from {duration(bar.start_ms)} on")
+    text = escape(f"{UNICODE.sign(bar.step.status)} {shorten_middle(name, 18)}")
+    return (
+        f"<g{_class('bar', _tone(bar.step.status))}><title>{said}</title>"
+        f'<text class="name" x="0" dx="-12" y="{y + 14}">{text}</text>'
+        f'<rect x="{start:.3f}%" y="{y + 4}" width="{max(width, 0.35):.3f}%" height="{_BAR}" rx="3"/>'
+        f'<text class="took" x="100%" dx="12" y="{y + 14}">{took}</text></g>'
+    )
+
+
+def _svg(
+    kind: str, name: str, frame: str, title: str, description: str, drawn: Iterable[str], *, width: int = 0, height: int
+) -> str:  # fmt: skip
+    box = f' viewBox="{frame}"' if frame else ""
+    wide = f' width="{width}"' if width else ""
+    names = f'role="img" aria-labelledby="{name}-title {name}-desc"'
+    told = f'<title id="{name}-title">{escape(visible(title))}</title>'
+    told += f'<desc id="{name}-desc">{escape(visible(description))}</desc>'
+    return f'<svg class="{kind}" {names}{box}{wide} height="{height}">{told}{"".join(drawn)}</svg>'
+
+
+def _tone(status: str) -> str:
+    """The class of a status; a step that nothing ran for has none."""
+    return (style_of(status) or "dim") if status else ""
+
+
+def _class(*names: str) -> str:
+    given = " ".join(name for name in names if name)
+    return f' class="{given}"' if given else ""
+
+
+def _n(value: float) -> str:
+    """A number of pixels, as short as it can be said."""
+    return f"{value:.1f}".removesuffix(".0")

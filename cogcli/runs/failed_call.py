@@ -1,0 +1,83 @@
+"""What a failed call tried, as the log has it, for the error of the run (docs/reference/command-line.md#errors): where,
+how often and how long, the request as a shell command, and a binding that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.events.envelope import Event
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange import Seen
+from cogcli.protocols.http.curl import curl_line
+from cogcli.specs.catalog import Catalog
+
+_UNREACHABLE = ("call.transport", "call.timeout", "call.circuit-open")
+
+
+def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None) -> dict[str, Any]:
+    """Members to add to the `error` object of a run: `tried`, `curl`, and a `hint` where it has none; empty for an
+    error that is of no call over HTTP."""
+    attempts = _attempts(events, error)
+    sent = [attempt for attempt in attempts if attempt.get("url")]
+    if not sent:
+        return {}
+    found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
+    if error["code"] in _UNREACHABLE and not error.get("hint"):
+        found["hint"] = _offline(error, catalog)
+    return {name: value for name, value in found.items() if value}
+
+
+def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[dict[str, Any]]:
+    """The attempts of the step that failed last with this code."""
+    found: list[dict[str, Any]] = []
+    for event in events:
+        if event.event_type == "step.failed":
+            payload = object_of(event.payload)
+            if object_of(payload.get("error")).get("code") == error["code"] and payload.get("attempts"):
+                found = [object_of(each) for each in list_of(payload["attempts"])]
+    return found
+
+
+def _lines(sent: list[dict[str, Any]]) -> Iterable[str]:
+    """A line per address: how often and how long it was asked."""
+    times: dict[str, list[float]] = {}
+    for attempt in sent:
+        took = attempt.get("duration_ms")
+        place = f"{text_of(attempt.get('method'))} {text_of(attempt['url'])}".strip()
+        times.setdefault(place, []).append(took / 1000 if isinstance(took, int | float) else 0.0)
+    for place, seconds in times.items():
+        count = "once" if len(seconds) == 1 else f"{len(seconds)} times"
+        yield f"{place}, {count}, {sum(seconds):.2g} s"
+
+
+def _curl(attempt: dict[str, Any], catalog: Catalog | None) -> str:
+    binding = catalog.bindings.get(text_of(attempt.get("binding_id"))) if catalog else None
+    service = catalog.services.get(text_of(attempt.get("service_id"))) if catalog else None
+    if binding is None or service is None or "base_url" not in PROTOCOLS[service.kind].address_keys:
+        return ""
+    origin, _, rest = text_of(attempt["url"]).partition("://")
+    host, slash, path = rest.partition("/")
+    path, _, query = f"{slash}{path}".partition("?")
+    request = object_of(attempt.get("request"))
+    headers = dict.fromkeys(map(text_of, list_of(request.get("headers"))), "")
+    if media := text_of(request.get("media_type")):
+        headers["content-type"] = media
+    body = request.get("body")
+    data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
+    seen = Seen(text_of(attempt.get("method")) or "POST", path, query, headers, data)
+    return curl_line(seen, f"{origin}://{host}", service, binding)
+
+
+def _offline(error: dict[str, Any], catalog: Catalog | None) -> str:
+    """A hint that names a trusted binding of the capability that runs in this process; empty without one."""
+    capability = text_of(error.get("capability"))
+    for name in catalog.bindings_of.get(capability, ()) if catalog else ():
+        binding = catalog.bindings[name] if catalog else None
+        service = catalog.services.get(binding.service) if catalog and binding else None
+        if binding and service and binding.trusted and service.trusted and PROTOCOLS[service.kind].in_process:
+            return f"without the network: --bind {capability}={name}"
+    return ""

@@ -1,0 +1,39 @@
+"""The problem of a path that leads to a member that a value does not have (docs/reference/skill.md#flow-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from cogcli.core.problems import KeyPath, Severity, list_known, suggest_path
+from cogcli.specs.inner_shapes import Inside
+from cogcli.specs.problem_report import Details, ProblemReport
+
+
+def report_absent(
+    report: ProblemReport,
+    place: KeyPath,
+    path: Sequence[str],
+    start: int,
+    inside: Inside,
+    severity: Severity = "E",
+    **details: Unpack[Details],
+) -> None:
+    """`ref.field`, or `ref.walk` into a value without members: of a path whose first `start` parts are known, which
+    led to `inside`."""
+    absent, failed = inside.absent, start + inside.failed
+    if absent is None:
+        return
+    text, before = ".".join(path), ".".join(path[:failed])
+    if absent.type:
+        details["hint"] = "go over it with foreach" if absent.type == "a list" else ""
+        message = f"`{text}`: `{before}` is {absent.type}, no path leads into it"
+        report.error("ref.walk", place, message, **details)
+        return
+    after = "".join(f".{part}" for part in path[failed + 1 :])
+    near = suggest_path(path[failed], absent.known, before=f"{before}.", after=after)
+    details["hint"] = near or list_known(absent.known)
+    message = f"`{text}`: `{before}` has no `{path[failed]}`"
+    if not absent.certain:
+        message, severity = f"{message} that is declared", "W"
+    report.add("ref.field", severity, place, message, **details)

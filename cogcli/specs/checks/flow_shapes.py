@@ -1,0 +1,58 @@
+"""Members of values whose shape is known: inputs, what steps write, items of loops
+(docs/reference/skill.md#flow-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cogcli.core.problems import Severity
+from cogcli.core.refs import Reference
+from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.dataflow import FLAT, Dataflow
+from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.inner_shapes import MOST, InnerShape, element_of, follow, shape_of, shape_of_value
+
+
+def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
+    """Report a reference to a member that its value does not have; whether it did."""
+    namespace, segments = read.reference.namespace, read.reference.segments
+    shapes, start = _source(flow, fact, read.reference)
+    walks = read.in_expression or namespace not in ("inputs", *FLAT)
+    inside = follow(shapes, segments[start:], lists=walks)
+    if inside.absent is None:
+        return False
+    # What is null there is told by the flow of null; what a test looks for may be missing.
+    is_null = namespace in ("inputs", "frame") and not read.in_expression
+    severity: Severity = "W" if is_null or read.lenient else "E"
+    path = (namespace, *segments)
+    report_absent(fact.report, read.path, path, start + 1, inside, severity, within=read.within)
+    return True
+
+
+def _source(flow: Dataflow, fact: StepFacts, reference: Reference) -> tuple[Sequence[InnerShape], int]:
+    """What is known of the values that the first segments of a reference lead to, and the number of those segments."""
+    namespace, segments = reference.namespace, reference.segments
+    if namespace in fact.loops:
+        return _items(flow, fact), 0
+    if namespace == "inputs":
+        field = flow.skill.inputs.get(segments[0])
+        return ([shape_of(field)] if field else []), 1
+    if namespace in FLAT:
+        whole = len(segments) > 1 and (namespace, ".".join(segments)) in flow.written
+        return ([] if whole else flow.shapes.get((namespace, segments[0]), [])), 1
+    written = [end for end in range(1, len(segments) + 1) if (namespace, *segments[:end]) in flow.shapes]
+    place = (namespace, *segments[: written[0]]) if len(written) == 1 else ()
+    return (flow.shapes[place], written[0]) if place and place not in flow.within else ([], 0)
+
+
+def _items(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
+    """What is known of the items of a step's loop; empty where nothing is."""
+    foreach = fact.step.config.foreach
+    if foreach and isinstance(foreach.items, list):
+        return [shape_of_value(item) for item in foreach.items] if len(foreach.items) <= MOST else []
+    if fact.items is None:
+        return []
+    shapes, start = _source(flow, fact, fact.items)
+    reached = follow(shapes, fact.items.segments[start:], lists=True).shapes or ()
+    elements = [element for shape in reached if (element := element_of(shape))]
+    return elements if len(elements) == len(reached) else []

@@ -1,0 +1,69 @@
+"""The executable examples of capabilities (docs/reference/capability.md#examples). Pure."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from posixpath import normpath
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.specs.capability import Capability
+
+FILE: Final = "$file"
+BASE64: Final = "base64"
+
+
+class Example(NamedTuple):
+    """An example that can be called; `{$file: NAME}` in it is a path below a folder with its `files`."""
+
+    number: int
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any] | None
+    match: str
+    files: Mapping[str, Any]
+    own_folder: bool = False
+    """Whether it says which files there are: then it is called in a folder with these alone."""
+
+
+def examples_of(capability: Capability) -> list[Example]:
+    """The executable examples, in order; what is wrong with them is told by `validate`."""
+    found = []
+    for number, entry in enumerate(map(object_of, list_of(capability.metadata.get("examples"))), 1):
+        inputs = entry.get("inputs", entry.get("input"))
+        if isinstance(inputs, dict):
+            outputs = object_of(entry.get("outputs")) or None
+            match = str(entry.get("match") or "shape")
+            files = object_of(entry.get("files"))
+            found.append(Example(number, inputs, outputs, match, files, "files" in entry))
+    return found
+
+
+def with_paths(value: Any, path_of: Callable[[str], str]) -> Any:
+    """A value in which each `{$file: NAME}` is the path of that file."""
+    if isinstance(value, dict):
+        name = value.get(FILE)
+        if len(value) == 1 and isinstance(name, str):
+            return path_of(name)
+        return {key: with_paths(inner, path_of) for key, inner in value.items()}
+    return [with_paths(inner, path_of) for inner in value] if isinstance(value, list) else value
+
+
+def is_inside(name: str) -> bool:
+    """Whether the name of a file stays in the folder that it is relative to."""
+    path = normpath(name)
+    return bool(name) and not path.startswith(("/", "..")) and "\\" not in name and "\0" not in name
+
+
+def content_of(content: Any) -> bytes | None:
+    """The bytes of a file of an example: of a text, or those that `{base64: TEXT}` stands for; None for neither."""
+    if isinstance(content, str):
+        return content.encode()
+    encoded = object_of(content).get(BASE64)
+    if not isinstance(encoded, str) or len(content) != 1:
+        return None
+    try:
+        return b64decode("".join(encoded.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,235 @@
+"""Problems that have exactly one right answer, and the text of a file with that answer in it
+(docs/reference/command-line.md#fixes)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from difflib import SequenceMatcher
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.json_pointer import pointer_of
+from cogcli.core.jsonvalue import kind_of
+from cogcli.core.problems import KeyPath, Problem, did_you_mean, meant_by
+from cogcli.core.redact import names_secret
+from cogcli.specs.protocol import Protocols
+from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
+from cogcli.specs.shapes import check_file, shape_of
+from cogcli.specs.skill import NESTED
+from cogcli.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
+from cogcli.yaml.positions import Places
+from cogcli.yaml.reader import parse
+
+_MOST: Final = 100
+"""Problems of a file that are tried: each costs a reading."""
+_NEAR: Final = 0.75
+"""How alike two words are, of 1, where nothing else can have been meant."""
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_WORD: Final = re.compile(r"[^\s,\[\]{}]+")
+
+
+_QUOTED: Final = re.compile(r"`([^`]+)`")
+_NAME: Final = re.compile(rf"[\"']?(?:\$\{{)?((?:{NESTED})?[\w-]+(?:\.[\w-]+)*+)(?![\w-]|[.:][\w-])")
+"""A whole reference or id, and nothing more of its word."""
+
+
+class Repaired(NamedTuple):
+    """A text with answers in it, and the problems that these answer."""
+
+    text: str
+    fixed: list[Problem]
+
+
+class _FaultPlace(NamedTuple):
+    """A place: the shapes that may stand there, the one of what holds it, its value and how that is written."""
+
+    shapes: tuple[Shape, ...]
+    holder: Shape
+    siblings: dict[str, Any]
+    key: Any
+    value: Any
+    source: str
+
+
+class _Answer(NamedTuple):
+    """A new name for the key, or a new value."""
+
+    name: str = ""
+    value: Any = None
+
+
+def repair(text: str, kind: str, protocols: Protocols) -> Repaired:
+    """The text of a file of a kind with each answer that brings no new problem; all else keeps its bytes."""
+    fixed: list[Problem] = []
+    tried: set[tuple[str, str]] = set()
+    parsed, problems = _read(text, kind, protocols)
+    while len(tried) < _MOST:
+        left = (p for p in problems if p.code in FIXES and (p.code, p.path) not in tried)
+        problem = next(left, None)
+        if problem is None:
+            break
+        tried.add((problem.code, problem.path))
+        changed = _answered(text, parsed, problem, shape_of(kind, protocols))
+        if changed is None:
+            continue
+        new, below = changed
+        read, after = _read(new, kind, protocols)
+        before = {(p.code, p.path) for p in problems} - {(problem.code, problem.path)}
+        if all((p.code, p.path) in before or p.severity == "W" or _is_below(p.path, below) for p in after):
+            text, parsed, problems = new, read, after
+            fixed.append(problem)
+    return Repaired(text, fixed)
+
+
+class Respelling(NamedTuple):
+    """What stands at an offset of a text where something else is meant, as the hint of a problem has it."""
+
+    problem: Problem
+    start: int
+    wrong: str
+    right: str
+
+
+def respelling_of(text: str, problem: Problem) -> Respelling | None:
+    """The misspelt reference or id of a problem; None where its hint does not propose exactly one that is near, or the
+    place of the problem has another text."""
+    meant, lines = meant_by(problem.hint), text.split("\n")
+    if not meant or problem.code in FIXES or not 1 <= problem.line <= len(lines):
+        return None
+    if any(map(names_secret, problem.path.split("/"))):
+        return None
+    start = sum(len(line) + 1 for line in lines[: problem.line - 1]) + problem.column - 1
+    found = _NAME.match(text, start)
+    name = found[1] if found else ""
+    near = [each for each in meant if _is_near(name, each) and each != name]
+    told = any(word in name for word in _QUOTED.findall(problem.message))
+    return Respelling(problem, found.start(1), name, near[0]) if found and told and len(near) == 1 else None
+
+
+def respell(text: str, respellings: Iterable[Respelling]) -> str:
+    """The text with what was meant at each place; all else keeps its bytes."""
+    for each in sorted(respellings, key=lambda each: each.start, reverse=True):
+        text = f"{text[: each.start]}{each.right}{text[each.start + len(each.wrong) :]}"
+    return text
+
+
+def _is_near(word: str, meant: str) -> bool:
+    return SequenceMatcher(None, word.removeprefix(NESTED), meant.removeprefix(NESTED)).ratio() >= _NEAR
+
+
+def _is_below(pointer: str, below: str) -> bool:
+    """Whether a problem is in what a key renamed to `below` holds, which nobody has looked at before."""
+    return bool(below) and f"{pointer}/".startswith(f"{below}/")
+
+
+def _read(text: str, kind: str, protocols: Protocols) -> tuple[tuple[Any, Places], list[Problem]]:
+    parsed = parse(text.encode(), file="")
+    if parsed.value is None:
+        return (None, parsed.places), parsed.problems
+    checked = check_file(kind, parsed.value, parsed.places, "", protocols)
+    return (parsed.value, parsed.places), [*parsed.problems, *checked.problems]
+
+
+def _answered(
+    text: str, parsed: tuple[Any, Places], problem: Problem, shape: Shape
+) -> tuple[str, str] | None:
+    """The text with the answer to a problem, and the pointer of the key that it renames; None where there is none."""
+    value, places = parsed
+    path = _path_of(value, problem.path)
+    if not path or any(names_secret(str(part)) for part in path):
+        return None
+    spot = _spot(shape, value, path, source_of(text, places.value(path)))
+    answers = [
+        answer for each in spot.shapes for answer in FIXES[problem.code](spot._replace(shapes=(each,)))
+    ]
+    if len(answers) != 1:
+        return None
+    (answer,) = answers
+    with suppress(UneditableYaml):
+        if answer.name:
+            return rename_key(text, path, answer.name), pointer_of((*path[:-1], answer.name))
+        return replace_values(text, {path: answer.value}), ""
+    return None
+
+
+def _path_of(value: Any, pointer: str) -> KeyPath:
+    """The path of a JSON pointer in a value; empty where it leads nowhere."""
+    path: list[Any] = []
+    for part in pointer.split("/")[1:]:
+        step: Any = int(part) if isinstance(value, list) and part.isdecimal() else part
+        step = step if isinstance(step, int) else step.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return ()
+        path.append(step)
+    return tuple(path)
+
+
+def _spot(shape: Shape, value: Any, path: KeyPath, source: str) -> _FaultPlace:
+    holder, within = shape, value
+    for step in path:
+        holder, within = shape, value
+        holder = (holder.option_for(within) or holder) if isinstance(holder, Either) else holder
+        shape, value = _inner(holder, step), value[step]
+    options = shape.options if isinstance(shape, Either) else (shape,)
+    siblings = within if isinstance(within, dict) else {}
+    return _FaultPlace(options, holder, siblings, path[-1], value, source)
+
+
+def _inner(shape: Shape, step: Any) -> Shape:
+    """The shape of a member; the shape itself, which answers nothing there, where it has none."""
+    if isinstance(shape, Record) and step in shape.keys:
+        return shape.keys[step].shape
+    if isinstance(shape, MapOf):
+        return shape.value
+    return shape.item if isinstance(shape, ListOf) else shape
+
+
+def _right_name(spot: _FaultPlace) -> Iterator[_Answer]:
+    """The one key that is meant, which is not there yet."""
+    if isinstance(spot.holder, Record):
+        meant = _meant(spot.key, list(spot.holder.keys))
+        if meant and meant not in spot.siblings:
+            yield _Answer(name=meant)
+
+
+def _right_choice(spot: _FaultPlace) -> Iterator[_Answer]:
+    """The one choice that is meant."""
+    (shape,) = spot.shapes
+    if isinstance(shape, Text) and isinstance(spot.value, str):
+        same = [choice for choice in shape.choices if choice.lower() == spot.value.lower()]
+        meant = same[0] if len(same) == 1 else _meant(spot.value, list(shape.choices))
+        if meant:
+            yield _Answer(value=meant)
+
+
+def _right_type(spot: _FaultPlace) -> Iterator[_Answer]:
+    """The value as the type that is expected, where it is only written as another."""
+    (shape,), value, kind = spot.shapes, spot.value, kind_of(spot.value)
+    if isinstance(shape, Text) and kind in ("number", "boolean"):
+        yield _Answer(value=spot.source)
+    elif kind != "text":
+        return
+    elif isinstance(shape, NumberShape) and _NUMBER.fullmatch(value):
+        yield _Answer(value=json.loads(value))
+    elif isinstance(shape, Boolean) and value in ("true", "false"):
+        yield _Answer(value=value == "true")
+    elif isinstance(shape, ListOf) and isinstance(shape.item, Text) and _WORD.fullmatch(value):
+        yield _Answer(value=[value])
+
+
+def _meant(word: str, known: list[str]) -> str:
+    """The only known word that is like this one, if it is very much so; else nothing."""
+    near = did_you_mean(word, known)
+    return near[0] if len(near) == 1 and _is_near(word, near[0]) else ""
+
+
+FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Answer]]]] = {
+    "key.unknown": _right_name,
+    "value.choice": _right_choice,
+    "value.type": _right_type,
+}
+"""By code: what answers it, given one shape. More than one answer is none."""

@@ -1,0 +1,94 @@
+"""Values to try a skill with: an author's own example where there is one, else by the type of the field. Pure."""
+
+from __future__ import annotations
+
+import os
+from shlex import quote
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.redact import names_secret
+from cogcli.core.terminal_text import visible, visible_json
+from cogcli.specs.fields import Fields, FieldSpec, fit_values
+from cogcli.specs.skill import Skill
+
+_BY_TYPE: Final[dict[str, Any]] = {
+    "string": "A first sentence. A second one.",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "any": "some text",
+}
+
+
+def sample_inputs(skill: Skill) -> dict[str, Any]:
+    """A value for each required input without a default; with those of `metadata.examples` the whole example."""
+    example = _example(skill)
+    return example or {
+        name: sample_value(field)
+        for name, field in skill.inputs.items()
+        if field.required and field.default is None
+    }
+
+
+def sample_value(field: FieldSpec) -> Any:
+    """A value that the field takes; one of its type where none is found that its schema takes, too."""
+    candidates = [*(field.enum or ())[:1], _BY_TYPE.get(field.type)]
+    found = next((value for value in candidates if _fits(field, value)), None)
+    return _by_schema(field) if found is None else found
+
+
+def sample_words(skill: Skill) -> dict[str, str]:
+    """What `-p` takes for each input of `sample_inputs`, by name; of one with a secret name `api_key=…`."""
+    return {
+        name: f"{name}=…" if names_secret(name) else name + written_value(value, skill.inputs[name].type)
+        for name, value in sample_inputs(skill).items()
+    }
+
+
+def _by_schema(field: FieldSpec) -> Any:
+    if field.schema is not None:
+        from cogcli.schema.sample import NoSample, sample
+
+        try:
+            value = sample(field.schema)
+        except NoSample:
+            value = None
+        if value is not None and _fits(field, value):
+            return value
+    return _BY_TYPE.get(field.type)
+
+
+def _fits(field: FieldSpec, value: Any) -> bool:
+    return not fit_values({"value": field}, {"value": value})[1]
+
+
+def _example(skill: Skill) -> dict[str, Any]:
+    """The inputs of the first example that is right; `{$file: NAME}` in it is the path of a file beside the skill."""
+    for entry in list_of(skill.metadata.get("examples")):
+        given = object_of(object_of(entry).get("inputs"))
+        values = {name: _with_path(value, skill.file) for name, value in given.items()}
+        if values and _are_complete(skill.inputs, values):
+            return values
+    return {}
+
+
+def _with_path(value: Any, file: str) -> Any:
+    name = object_of(value).get("$file")
+    return os.path.join(os.path.dirname(file), name) if isinstance(name, str) else value
+
+
+def _are_complete(fields: Fields, values: dict[str, Any]) -> bool:
+    return values.keys() <= fields.keys() and not fit_values(fields, values)[1]
+
+
+def written_value(value: Any, type: str) -> str:
+    """A value behind its name as `-p` takes it for an input of this type."""
+    if isinstance(value, str) and not value.startswith("@") and visible(value) == value:
+        return f"={quote(value)}"
+    text = quote(visible_json(orjson.dumps(value).decode()))
+    return f"={text}" if type in ("integer", "number", "boolean") else f":={text}"

@@ -1,0 +1,98 @@
+"""Variables of a service: words that the host gives, for its address and for requests
+(docs/reference/service.md#variables).
+
+They are no secrets: their values are recorded. Only a trusted layer reads the environment for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cogcli.core.jsonvalue import object_of
+from cogcli.specs.binding import Binding
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.service import IN_ADDRESS, Service, names_in_address
+from cogcli.specs.template import TemplateFault, parse_template, texts
+
+ADDRESSES: Final = ("base_url", "url")
+_URL: Final = re.compile(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
+
+
+def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
+    """The service with its values from the environment, else from its defaults, and its address made of them."""
+    found = {}
+    for name, variable in service.variables.items():
+        given = environ.get(variable.get("env") or "", "") if service.trusted else ""
+        if value := given or variable.get("default"):
+            found[name] = value
+    return _filled(service, found)
+
+
+def _filled(service: Service, values: Mapping[str, str]) -> Service:
+    defaults = {name: each["default"] for name, each in service.variables.items() if each.get("default")}
+    written = dict(service.written) or {
+        key: service.settings[key] for key in ADDRESSES if key in service.settings
+    }
+    written = {key: text for key, text in written.items() if names_in_address(text)}
+    made = {key: _fill(text, values) for key, text in written.items()}
+    # One that is no address may hold a password in it, so that nobody gets to see it.
+    made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
+    by_host = any(address != _fill(written[key], defaults) for key, address in made.items())
+    return service._replace(
+        settings={**service.settings, **made}, values=dict(values), written=written, address_by_host=by_host
+    )
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    """A text with each `{name}` that has a value replaced."""
+    return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
+    """The catalog with the values that a run recorded in place of those of now."""
+    known = {id: values for id, values in object_of(recorded).items() if id in catalog.services}
+    if not known:
+        return catalog
+    services = {id: _filled(catalog.services[id], object_of(values)) for id, values in known.items()}
+    return catalog._replace(services={**catalog.services, **services})
+
+
+def lacking_variables(
+    service: Service, environ: Mapping[str, str], binding: Binding | None = None
+) -> list[str]:
+    """The environment variables without a value that would give what address, request and response use and nothing
+    gives; each once."""
+    used = [name for text in service.written.values() for name in names_in_address(text)]
+    used += [name for _, name in service_names(binding)] if binding else []
+    lacking = [
+        service.variables[n].get("env") for n in used if n in service.variables and n not in service.values
+    ]
+    return [name for name in dict.fromkeys(filter(None, lacking)) if not environ.get(name)]
+
+
+def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The variables of the service that request, response and checks of a binding use, each with its place."""
+    for part in ("request", "response"):
+        for path, text in texts(getattr(binding, part), (part,)):
+            try:
+                slots = parse_template(text)
+            except TemplateFault:
+                continue
+            yield from (
+                (path, slot.path[0]) for slot in slots if not isinstance(slot, str) and slot.of_service
+            )
+
+
+def address_fault(service: Service) -> str:
+    """What is wrong with an address that variables gave, without a word of it; empty for a good one and for one that
+    still lacks a value."""
+    for key, text in service.written.items():
+        if not _is_address(_fill(text, service.values)):
+            return f"its variables make `{key}` no http or https URL without user info and query"
+    return ""
+
+
+def _is_address(text: str) -> bool:
+    return bool(names_in_address(text) or _URL.fullmatch(text))

@@ -1,0 +1,94 @@
+"""Values as a step writes them in `input` and `otherwise`: references, `{$literal: v}` and `{$text: "..."}`
+(docs/reference/skill.md#texts)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple
+
+from cogcli.core.problems import KeyPath
+from cogcli.core.refs import Reference, parse, parse_loop
+from cogcli.specs.template import LITERAL, TemplateFault, split_placeholders
+
+TEXT: Final = "$text"
+_PLACEHOLDER: Final = re.compile(r"([^:\s]+)(?::-(.*))?", re.DOTALL)
+
+
+class TextSlot(NamedTuple):
+    """A reference in the text of a `$text`: its offset there, and what stands in its place where it is missing."""
+
+    reference: Reference
+    offset: int
+    otherwise: str | None = None
+
+
+class ValuePart(NamedTuple):
+    """One part of a value. `kind`: `plain` a text by itself, `text` that of a `$text`, `literal` what is meant as it
+    is, `odd` a `$text` that is none, `mixed` a `$literal` or `$text` beside other keys. The last key of `path`
+    says which of the two it is. `braces`: an object that has one key, a path, and nothing behind it."""
+
+    kind: Literal["plain", "text", "literal", "odd", "mixed", "braces"]
+    path: KeyPath
+    text: str = ""
+
+
+def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
+    """The reference in a text, None for a literal; loop names are known only in their own step."""
+    return parse(text) or (parse_loop(text, loops) if loops else None)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is `{$text: ...}`."""
+    return isinstance(value, dict) and len(value) == 1 and TEXT in value
+
+
+@lru_cache(maxsize=1024)
+def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | TextSlot, ...]:
+    """The pieces of a `$text`. Raises TemplateFault."""
+
+    def slot(inner: str, offset: int) -> TextSlot:
+        match = _PLACEHOLDER.fullmatch(inner)
+        reference = reference_of(match[1], loops) if match else None
+        if match is None or reference is None:
+            raise TemplateFault(f"`${{{inner}}}` is no reference", offset)
+        return TextSlot(reference, offset, match[2])
+
+    return tuple(split_placeholders(text, slot))
+
+
+def parts_of(value: Any, path: KeyPath = ()) -> Iterator[ValuePart]:
+    """Every text of a value that may be read, and every misuse of `$literal` and `$text`; keys never."""
+    if isinstance(value, str):
+        yield ValuePart("plain", path, value)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from parts_of(item, (*path, index))
+    elif is_text(value):
+        text = value[TEXT]
+        yield (
+            ValuePart("text", (*path, TEXT), text)
+            if isinstance(text, str)
+            else ValuePart("odd", (*path, TEXT))
+        )
+    elif isinstance(value, dict):
+        alone = len(value) == 1
+        if alone and (key := next(iter(value))) not in (LITERAL, TEXT) and value[key] is None:
+            yield ValuePart("braces", path, key)
+        for name, item in value.items():
+            if name not in (LITERAL, TEXT):
+                yield from parts_of(item, (*path, name))
+            else:
+                yield ValuePart("literal" if alone else "mixed", (*path, name))
+
+
+def references_in(value: Any, loops: frozenset[str] = frozenset()) -> Iterator[Reference]:
+    """The references that a value reads, in order, of one without faults."""
+    for part in parts_of(value):
+        if part.kind == "plain" and (reference := reference_of(part.text, loops)):
+            yield reference
+        elif part.kind == "text":
+            yield from (
+                piece.reference for piece in parse_text(part.text, loops) if isinstance(piece, TextSlot)
+            )

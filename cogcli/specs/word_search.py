@@ -1,0 +1,138 @@
+"""Which of some texts words mean, the best first: BM25 over fields of different weight, by stems
+(docs/reference/command-line.md#search). Pure; everything is counted anew at each search, there is no index."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+from typing import Final, NamedTuple
+
+from cogcli.core.problems import did_you_mean
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_COMMON: Final = frozenset(
+    "a about all am an and any are as at be by can could did do does for from get give has have how i if in into is it "
+    "its let like make me my need no not of on or our out please should show so some tell than that the their them "
+    "then there these they this those to use want was we were what when where which who why will with would you "
+    "your".split()
+)
+"""Words that say nothing of what is asked for."""
+_ENDS: Final = (
+    "ifications", "ification", "izations", "ization", "isation", "ications", "ication", "ations", "ation", "ating",
+    "ators", "ator", "ated", "ates", "ate", "ifying", "ifies", "ified", "ify", "izing", "ising", "izes", "ises", "ized",
+    "ised", "ize", "ise", "ments", "ment", "ings", "ing", "ions", "ion", "ies", "ied", "ers", "ors", "ed", "er", "or",
+    "es", "ly", "al", "s", "y", "e",
+)  # fmt: skip
+_SHORTEST: Final = 3
+"""Letters that stay of a word whose end is cut off."""
+_SATURATION: Final = 1.2
+_LENGTH: Final = 0.35
+_BEGINNING: Final = 0.5
+"""What a word counts that only begins one of the text."""
+_FRACTION: Final = 0.3
+"""The part of the best weight that a hit needs."""
+
+
+class SearchField(NamedTuple):
+    """A part of a text, and how much a word in it weighs."""
+
+    text: str
+    weight: float
+
+
+class Hits(NamedTuple):
+    """The keys of the texts that are meant, the best first; where there are none, words that are near."""
+
+    keys: tuple[str, ...]
+    near: tuple[str, ...] = ()
+
+
+def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> Hits:
+    """The texts that words mean. A key that stands among the words comes first."""
+    asked = stems(" ".join(words))
+    weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
+    exact = [key for key in texts if key in [*words]]
+    least = _FRACTION * max(weights.values(), default=0.0)
+    ranked = sorted(
+        (key for key, weight in weights.items() if weight > 0 and weight >= least),
+        key=lambda key: (-weights[key], key),
+    )
+    found = tuple(dict.fromkeys((*exact, *ranked)))
+    return Hits(found, () if found else _near(words, texts))
+
+
+def stems(text: str) -> list[str]:
+    """The stems of the words of a text that say something, each once."""
+    said = [word for word in _WORD.findall(text.lower()) if word not in _COMMON]
+    return list(dict.fromkeys(map(stem, said)))
+
+
+def stem(word: str) -> str:
+    """A word without the end by which its forms differ: `summarize`, `summaries` and `summary` are `summar`."""
+    for end in _ENDS:
+        if word.endswith(end) and len(word) - len(end) >= _SHORTEST and not word.endswith("ss"):
+            return word[: -len(end)]
+    return word
+
+
+class Weight(NamedTuple):
+    """How much a text is meant, and the share of the words asked for that it has."""
+
+    value: float
+    share: float
+
+
+def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
+    """The weight of each text for these stems. Of two that have equally heavy words that comes first which has more of
+    them."""
+    counted = {key: _counts(fields) for key, fields in texts.items()}
+    mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
+    weights = dict.fromkeys(counted, 0.0)
+    matched: Counter[str] = Counter()
+    for word in asked:
+        found = {key: _frequency(word, each) for key, each in counted.items()}
+        having = [key for key, often in found.items() if often]
+        rarity = log(1 + (len(counted) - len(having) + 0.5) / (len(having) + 0.5))
+        for key in having:
+            often = found[key] / (1 - _LENGTH + _LENGTH * counted[key].length / mean)
+            weights[key] += rarity * often * (_SATURATION + 1) / (often + _SATURATION)
+            matched[key] += 1
+    shares = {key: matched[key] / max(1, len(asked)) for key in weights}
+    return {key: Weight(weight * shares[key], shares[key]) for key, weight in weights.items()}
+
+
+class _Counts(NamedTuple):
+    """How often each stem stands in a text, by weight; and the length of the text."""
+
+    stems: Counter[str]
+    length: int
+
+
+def _counts(fields: Sequence[SearchField]) -> _Counts:
+    counts: Counter[str] = Counter()
+    length = 0
+    for text, weight in fields:
+        found = [stem(word) for word in _WORD.findall(text.lower()) if word not in _COMMON]
+        length += len(found)
+        for one in found:
+            counts[one] += weight  # type: ignore[assignment]
+    return _Counts(counts, length)
+
+
+def _frequency(word: str, counts: _Counts) -> float:
+    """How often a text has a stem, by weight; else how often it has words that begin with it."""
+    if often := counts.stems.get(word):
+        return often
+    if len(word) < _SHORTEST:
+        return 0.0
+    return _BEGINNING * max((n for one, n in counts.stems.items() if one.startswith(word)), default=0.0)
+
+
+def _near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
+    """Words of the texts that look like those asked for."""
+    known = {word for fields in texts.values() for text, _ in fields for word in _WORD.findall(text.lower())}
+    candidates = sorted(word for word in known - _COMMON if len(word) >= _SHORTEST)
+    found = (did_you_mean(word, candidates, limit=2) for one in words for word in _WORD.findall(one.lower()))
+    return tuple(dict.fromkeys(near for nears in found for near in nears))

@@ -1,0 +1,79 @@
+"""What a run says of a call over HTTP that failed, and of a variable that a call needs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+from typing import Any
+
+import pytest
+
+FIELDS = "inputs: {text: {type: string, required: true}}\noutputs: {text: {type: string, required: true}}\n"
+HEAD = 'version: "1.0.0"\ndescription: Asks.\nproperties: {side_effects: false, idempotent: true}\n'
+
+
+@pytest.fixture
+def away(project: Any) -> Any:
+    """A project whose one service is on a port where nothing listens; beside it a function of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        project.port = free.getsockname()[1]
+    project.services('def say(text: str) -> dict[str, object]:\n    return {"text": text}\n')
+    project.capability("demo.text.say", "say")
+    project.write("capabilities/demo.text.ask.yaml", f"id: demo.text.ask\n{HEAD}{FIELDS}")
+    for name, service, protocol, operation, more in (
+        ("far", "far", "openapi", "/ask", "metadata: {retry_count: 2, retry_backoff_base: 0.01}\n"),
+        ("near", "demo", "pythoncall", "say", ""),
+    ):
+        project.write(
+            f"bindings/local/demo.text.ask/{name}.yaml",
+            f"id: {name}\ncapability: demo.text.ask\nservice: {service}\nprotocol: {protocol}\noperation: {operation}\n"
+            f"request: {{text: input.text}}\nresponse: {{text: response.text}}\n{more}",
+        )
+    project.write(
+        "services/far.yaml",
+        f"id: far\nkind: openapi\nbase_url: http://127.0.0.1:{project.port}\nnetwork: private\nauth_ref: FAR_TOKEN\n",
+    )
+    project.write("policies/official_default_selection.yaml", "defaults: {demo.text.ask: far}\n")
+    project.env["FAR_TOKEN"] = "a-secret-of-the-far-one"
+    project.skill(
+        "demo.asks",
+        "- {id: ask, uses: demo.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string, required: true}}",
+    )
+    return project
+
+
+def test_it_says_what_was_tried_for_how_long_and_what_needs_no_network(away: Any) -> None:
+    result = away.run("run", "demo.asks", "-p", "text=it's", "--json").assert_exit(6)
+    error = result.json["error"]
+    assert error["code"] == "call.transport"
+    (tried,) = error["tried"]
+    assert tried.startswith(f"POST http://127.0.0.1:{away.port}/ask, 3 times, ")
+    assert error["hint"] == "without the network: --bind demo.text.ask=near"
+    words = shlex.split(error["curl"])
+    assert words[:2] == ["curl", f"http://127.0.0.1:{away.port}/ask"]
+    assert "authorization: Bearer $FAR_TOKEN" in words
+    assert json.loads(words[words.index("-d") + 1]) == {"text": "it's"}
+    screen = away.run("run", "demo.asks", "-p", "text=x").assert_exit(6).err
+    assert screen.partition("error[call.transport]")[2].count("connection refused") == 1
+    for row in ("  tried", "  help", "  curl"):
+        assert row in screen
+    assert "a-secret" not in screen + result.out
+    away.run("run", "demo.asks", "-p", "text=x", "--bind", "demo.text.ask=near").assert_ok()
+
+
+@pytest.mark.parametrize("how", ["not set", "empty"])
+def test_a_variable_that_is_not_set_or_is_empty_is_told_with_its_place(away: Any, how: str) -> None:
+    if how == "empty":
+        away.env["FAR_TOKEN"] = ""
+    else:
+        del away.env["FAR_TOKEN"]
+    error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(3).json["error"]
+    assert error["code"] == "env.missing"
+    assert error["message"].endswith(f"environment variable `FAR_TOKEN` is {how}")
+    assert error["hint"] == "export FAR_TOKEN=...\nnamed in services/far.yaml:5:11"
+    assert away.episodes == []
+    assert f"is {how}" in away.run("doctor").out + away.run("doctor").err

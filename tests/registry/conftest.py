@@ -1,0 +1,13 @@
+"""The shipped registry, as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Functions read files in ordinary folders alone."""
+    return ordinary_path

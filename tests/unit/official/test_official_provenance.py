@@ -1,0 +1,107 @@
+"""Claims in sources, and citations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogcli.official.provenance import make_citation, verify_claim
+from cogcli.sdk import Refused
+
+SOURCE = {
+    "id": "minutes",
+    "text": "The board met in Norvik. The new crane costs 1,200 euros. It was not approved by Ana Holm.",
+}
+
+
+@pytest.mark.parametrize(
+    ("claim", "verified", "reason"),
+    [
+        ("The crane costs 1200 euros.", True, ""),
+        ("The crane costs 1,300 euros.", False, "does not have: 1,300"),
+        ("The crane was approved by Ana Holm.", False, "negation"),
+        ("It was not approved by Ana Holm.", True, ""),
+        ("It was not approved by Bob Holm.", False, "does not have: Bob"),
+        ("Ships wait in the bay.", False, "No passage"),
+    ],
+)
+def test_numbers_names_and_negation_of_one_passage_decide(claim: str, verified: bool, reason: str) -> None:
+    answer = verify_claim(claim, [SOURCE])
+    assert answer["verified"] is verified
+    assert reason in str(answer["rationale"])
+
+
+def test_numbers_of_two_far_passages_prove_nothing() -> None:
+    text = "The crane costs 40 euros. Ships wait. Tugs help. Coffee is hot. The fence costs 50 euros."
+    assert verify_claim("The crane costs 50 euros.", [text])["verified"] is False
+
+
+@given(
+    st.lists(
+        st.sampled_from(["The crane costs 40 euros.", "Ships wait in the bay.", "\n\n", " "]), max_size=8
+    )
+)
+def test_evidence_stands_in_its_source(parts: list[str]) -> None:
+    text = "".join(parts)
+    evidence: Any = verify_claim("The crane costs 40 euros.", [text])["evidence"]
+    assert all(text[one["start"] : one["end"]] == one["quote"] for one in evidence)
+
+
+def test_without_sources_nothing_is_verified() -> None:
+    assert verify_claim("The crane costs 40 euros.", []) == {
+        "verified": False,
+        "evidence": [],
+        "rationale": "There are no sources.",
+        "method": "rules:passages",
+    }
+
+
+def test_a_claim_without_words_is_bad_data() -> None:
+    with pytest.raises(Refused) as refused:
+        verify_claim(" ?! ", ["text"])
+    assert refused.value.reason == "bad-data"
+
+
+def test_a_citation_says_only_what_the_source_says() -> None:
+    source = {
+        "title": "Quays",
+        "authors": ["Ana Holm", {"name": "Berg, Bob"}],
+        "journal": "Ports",
+        "year": 2026,
+    }
+    assert make_citation(source)["citation"] == {
+        "id": "Quays",
+        "type": "article",
+        "title": "Quays",
+        "author": [{"literal": "Ana Holm"}, {"family": "Berg", "given": "Bob"}],
+        "issued": {"date-parts": [[2026]]},
+        "container-title": "Ports",
+    }
+
+
+@pytest.mark.parametrize(
+    ("stated", "issued"),
+    [
+        ("2026-05", {"date-parts": [[2026, 5]]}),
+        ("May 2026", {"raw": "May 2026"}),
+        ("20260518", {"raw": "20260518"}),
+    ],
+)
+def test_a_date_is_taken_as_it_is_stated(stated: str, issued: object) -> None:
+    citation: Any = make_citation({"title": "Quays", "date": stated})["citation"]
+    assert citation["issued"] == issued
+
+
+def test_an_excerpt_stands_in_the_text_or_there_is_no_citation() -> None:
+    citation: Any = make_citation({"title": "Quays", "text": "Quay 3 is closed."}, excerpt="closed")[
+        "citation"
+    ]
+    assert citation["custom"] == {"excerpt": "closed", "start": 10, "end": 16}
+    with pytest.raises(Refused):
+        make_citation({"title": "Quays", "text": "Quay 3 is closed."}, excerpt="open")
+    with pytest.raises(Refused) as refused:
+        make_citation({"text": "Quay 3 is closed."})
+    assert refused.value.reason == "no-evidence"

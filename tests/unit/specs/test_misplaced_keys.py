@@ -1,0 +1,16 @@
+"""A key that stands one level too high is told where it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("key", ["foreach: {items: [1]}", "retry: {max_attempts: 2}", "condition: 'true'"])
+def test_a_key_of_the_config_is_told_its_place(project: Any, key: str) -> None:
+    project.skill("demo.loop", f"- {{id: a, uses: demo.none, {key}}}")
+    (problem,) = [
+        each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
+    ]
+    assert problem["hint"] == "write it below `config`"

@@ -1,0 +1,10 @@
+"""What of the registry really runs: `cogcli registry coverage` (docs/reference/tooling.md)."""
+
+from __future__ import annotations
+
+import sys
+
+from registry_command import run
+
+if __name__ == "__main__":
+    sys.exit(run("registry", "coverage"))

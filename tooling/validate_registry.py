@@ -1,0 +1,10 @@
+"""All specs are right: `cogcli validate --strict` (docs/reference/tooling.md)."""
+
+from __future__ import annotations
+
+import sys
+
+from registry_command import run
+
+if __name__ == "__main__":
+    sys.exit(run("validate", "--strict"))
