@@ -31,7 +31,8 @@ class ContractCall(NamedTuple):
 
 
 class CallOutcome(NamedTuple):
-    """What a call gave: the status of its step, its error, its outputs, whether anything was called."""
+    """What a call gave: the status of its step, its error, its outputs, whether anything was called; `reason`: that of
+    a function which refused it."""
 
     status: str
     code: str
@@ -39,6 +40,7 @@ class CallOutcome(NamedTuple):
     outputs: Mapping[str, Any]
     called: bool
     hint: str = ""
+    reason: str = ""
 
 
 def example_calls(capability: Capability, path_of: Callable[[Example, str], str]) -> list[ContractCall]:

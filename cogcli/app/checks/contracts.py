@@ -1,8 +1,8 @@
 """`registry contracts` and `smoke`: capabilities called through their bindings by a real run, and judged
 (docs/reference/command-line.md#registry-checks).
 
-1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs directory and the
-   user's state in a temporary directory. Files of examples are written there, too.
+1. Every call of a round is a step of one run: its own bindings, no fallbacks, all trust, its runs directory, the
+   user's state and the stores of the project in a temporary directory. Files of examples are written there, too.
 2. What is outside of this machine is called only where the caller names it, or where it has no effects and the network
    may be used. Of what has effects, only shipped functions are called: these change nothing but their directory.
    What an untrusted layer says is not called at all.
@@ -51,7 +51,7 @@ from cogcli.verification.contract import (
 )
 
 _SKILL: Final = "registry.contracts"
-_CURES: Final = {"env.extra": "extra", "env.missing": "service", "env.isolation": "isolation"}
+_CURES: Final = {"env.extra": "extra", "env.missing": "service"}
 """The codes of calls that could not be made here, and the kind of need that they tell."""
 
 
@@ -254,6 +254,7 @@ class _ContractCalls:
             reads=None,
             runs_dir=os.path.join(self._folder, "runs"),
             state_dir=os.path.join(self._folder, "state", "cogcli"),
+            store_dir=os.path.join(self._folder, "state", "stores"),
             environ=environ,
             signer=lambda: None,
             circuits=Circuits(),
@@ -269,12 +270,12 @@ class _ContractCalls:
         if needs := self._needs[id]:
             return Checked(base._replace(reason=f"needs {needs[0].text}"), needs)
         asked = self._outcomes[id]
-        lacking = [need for _, outcome, _ in asked for need in _needed(outcome)]
+        lacking = [need for each, outcome, _ in asked for need in _needed(each, outcome)]
         checks = tuple(
             check._replace(name=check.name if each.exact else f"{check.name}, {each.binding.id}")
             for each, outcome, _ in asked
             for check in [judge_call(each.call, outcome, exact=each.exact)]
-            if not any(_needed(outcome))
+            if not any(_needed(each, outcome))
         )
         failed = next(((check, each) for check in checks for each in [check] if not check.passed), None)
         whole = base._replace(checks=checks, ms=sum(ms for *_, ms in asked))
@@ -286,9 +287,15 @@ class _ContractCalls:
         return Checked(whole._replace(status=PASSED))
 
 
-def _needed(outcome: CallOutcome) -> Iterator[Need]:
-    """What a call that could not be made needs."""
-    if kind := _CURES.get(outcome.code):
+def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
+    """What a call that could not be made needs. What an example gives is valid, so that a function which promises to
+    keep apart what it runs, and calls this unsupported, speaks of the machine."""
+    kind = _CURES.get(outcome.code)
+    safety = planned.capability.safety
+    apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
+    if apart and planned.call.example and outcome.reason == "unsupported":
+        kind = "isolation"
+    if kind:
         yield Need(kind, outcome.message, outcome.hint)
 
 
@@ -296,7 +303,8 @@ def _outcome(view: StepView, step: str, capability: Capability, values: Mapping[
     error = view.error or {}
     outputs = {name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values}
     code, message = str(error.get("code") or ""), str(error.get("message") or view.reason)
-    return CallOutcome(view.status, code, message, outputs, bool(view.attempts), str(error.get("hint") or ""))
+    hint, reason = (str(error.get(name) or "") for name in ("hint", "reason"))
+    return CallOutcome(view.status, code, message, outputs, bool(view.attempts), hint, reason)
 
 
 def _skill(planned: Mapping[str, _Planned]) -> dict[str, Any]:

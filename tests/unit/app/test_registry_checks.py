@@ -127,6 +127,35 @@ def test_nothing_with_effects_of_its_own_is_called(shop: Project) -> None:
     assert (statuses(real), calls_of(shop)) == ({"shop.text.send": "passed"}, ["ab"])
 
 
+def test_what_examples_store_is_not_in_the_store_of_the_project(shop: Project) -> None:
+    found = statuses(contracts(shop, "memory.*"))
+    assert found == dict.fromkeys(
+        ("memory.entry.retrieve", "memory.entry.store", "memory.vector.search"), "passed"
+    )
+    assert not [path for path in shop.root.rglob("*") if path.name == "entries.db"]
+
+
+@pytest.mark.parametrize(("reason", "status"), [("unsupported", "skipped"), ("bad-data", "failed")])
+def test_what_a_machine_cannot_keep_apart_is_a_need_and_no_failure(
+    shop: Project, reason: str, status: str
+) -> None:
+    write_module(
+        shop,
+        "from cogcli.sdk import Refused\n"
+        f"def refuse(text):\n    raise Refused({reason!r}, 'there are no walls', 'run it elsewhere')\n",
+    )
+    service = shop.root / "services/local/demo.yaml"
+    service.write_text(service.read_text().replace("isolation: thread", "isolation: process"))
+    shop.capability(
+        "shop.text.run", "refuse", extra=f"safety: {{scope_constraints: [sandboxed_execution]}}\n{GOOD}"
+    )
+    found = contracts(shop).checked[0]
+    assert found.result.status == status
+    assert [(need.kind, need.text, need.cure) for need in found.needs] == (
+        [("isolation", "there are no walls", "run it elsewhere")] if status == "skipped" else []
+    )
+
+
 def test_an_untrusted_service_a_missing_variable_and_no_example_are_needs(shop: Project) -> None:
     shop.capability("shop.text.upper", "upper", extra=GOOD)
     shop.capability("shop.text.plain", "upper")
