@@ -54,7 +54,9 @@ _FORMS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
     **dict.fromkeys("ADFJMNOS", (("syslog", _SYSLOG), ("web", _WEB))),
 }
 """The forms that a line may have, by its first character."""
-_STATED = re.compile(rf"[\[(<]?\b({'|'.join(_LEVEL)})\b[\])>:]*", re.IGNORECASE)
+_STATED = re.compile(
+    rf"[\[(<]?(?<![\w./-])({'|'.join(_LEVEL)})(?![./-]?\w)(?:[\])>:]+|[ \t][|-](?=[ \t]))?", re.IGNORECASE
+)
 _SOURCE = re.compile(r"[\s|:-]*[\[(]?([A-Za-z_][\w.$/-]{1,80})[\])]?(?::|\s+-)\s+")
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(
@@ -146,16 +148,22 @@ def _lined(number: int, name: str, found: Mapping[str, str | None], when: dateti
         fields = {"status": status, "bytes": int(found["bytes"] or 0) if found["bytes"] != "-" else None}
         level = "error" if status >= 500 else "warning" if status >= 400 else "info"
         return event | {"level": level, "fields": fields, "message": rest}
-    stated = _STATED.search(rest, 0, 60)
+    stated = next((match for match in _STATED.finditer(rest, 0, 60) if _is_level(match, rest, name)), None)
     if found.get("pri"):
         event["level"] = _PRIORITY[int(found["pri"] or 0) % 8]
-    elif stated and (name == "iso" or stated[0].endswith((":", "]")) or stated[1].isupper()):
+    elif stated:
         event["level"] = _LEVEL[stated[1].lower()]
     if name == "iso" and stated:
         source = _SOURCE.match(rest, stated.end())
         event |= {"source": source[1]} if source else {}
         rest = rest[source.end() if source else stated.end() :].lstrip(" \t|:-")
     return event | {"message": rest[:_MAX_MESSAGE]}
+
+
+def _is_level(word: re.Match[str], rest: str, form: str) -> bool:
+    """Whether the word stands for a level: set apart, in capitals or, after a date, first; not within a sentence."""
+    apart = word[1].isupper() or not word[0][-1].isalpha()
+    return apart or (form == "iso" and not rest[: word.start()].strip(" \t|:-"))
 
 
 def _json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:

@@ -44,6 +44,9 @@ def only(text: str) -> dict[str, Any]:
         ("[2026-03-01 10:00:00] no level here", {"format": "iso", "message": "no level here"}),
         ("2026-03-01T12:00:00+02:00 ERROR x", {"time": "2026-03-01T10:00:00Z", "level": "error"}),
         ("2026-03-01 10:00 - app - CRITICAL - down", {"level": "critical", "message": "down"}),
+        ("2026-03-01 10:00:00 - app - error - down", {"level": "error", "message": "down"}),
+        ("2026-03-01 10:00:00 | app | warning | slow", {"level": "warning", "message": "slow"}),
+        ("2026-03-01 10:00:00 sync failed, 3 errors: ERROR left", {"level": "error", "message": "left"}),
         ("Mar  1 10:00:07 h sshd[12]: error: no key", {"source": "sshd", "host": "h", "level": "error"}),
         ("Mar  1 10:00:07 h cron: job done", {"message": "job done", "time": "Mar  1 10:00:07"}),
         (
@@ -84,8 +87,21 @@ def test_a_line_in_no_form_is_skipped_and_counted(line: str) -> None:
     assert (found["events"], found["skipped"]) == ([], 1)
 
 
-def test_a_level_is_not_read_out_of_a_sentence() -> None:
-    assert "level" not in only("Mar  1 10:00:07 h cron: no error was found")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no error was found",
+        "status half-installed libgpg-error-dev:amd64 <none> 1.46-1",
+        "status installed git-error:all 0.9",
+        "opened /var/log/ERROR.txt",
+        "GET /fatal/reports",
+        "panic-free since 1.2",
+    ],
+)
+@pytest.mark.parametrize("head", ["Mar  1 10:00:07 h cron: ", "2026-03-01 10:00:07 "])
+def test_a_level_is_not_read_out_of_a_sentence_or_a_name(head: str, said: str) -> None:
+    event = only(head + said)
+    assert (event.get("level"), event["message"]) == (None, said)
 
 
 def test_a_traceback_alone_is_an_event_of_its_own() -> None:
