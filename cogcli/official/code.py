@@ -29,13 +29,15 @@ _NAMED = re.compile(
     r"(?:def|class|function|func|fn|interface|struct|enum|trait)\s{1,9}\*?([A-Za-z_$][\w$]{0,99})"
 )
 
+_CLOSERS = (")", "]", "}", "{")  # lines that end a head or a body without ending what it is of
+
 
 def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
     """The unified difference that makes B of A, which `patch` applies; empty where they are equal.
 
     Where nothing short of comparing all lines with all others would tell, a stretch is replaced as a whole. `stats`
-    counts lines `added` and `removed`, `unchanged` ones and `hunks`, names what the changed lines define (`defines`)
-    and says it in a `sentence`. Raises Refused for more than 8 MiB.
+    counts lines `added` and `removed`, `unchanged` ones and `hunks`, names the functions and classes that the lines
+    are of (`names`: those `changed`, `new`, `gone`) and says it in a `sentence`. Raises Refused for more than 8 MiB.
     """
     if len(code_a) + len(code_b) > _MAX_TEXT:
         raise Refused("too-large", f"more than {_MAX_TEXT // 1024 // 1024} MiB of text")
@@ -45,14 +47,14 @@ def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
     added = sum(high - low for _, _, _, low, high in changes)
     hunks = list(_hunks(changes, len(a), len(b)))
     diff = "".join(part for hunk in hunks for part in _hunk_text(hunk, a, b))
-    defines = {
-        "removed": _defined(a, [(low, high) for _, low, high, _, _ in changes]),
-        "added": _defined(b, [(low, high) for _, _, _, low, high in changes]),
-    }
+    names = _names(
+        _definitions(a, [(low, high) for _, low, high, _, _ in changes]),
+        _definitions(b, [(low, high) for _, _, _, low, high in changes]),
+    )
     stats = {"added": added, "removed": removed, "unchanged": len(a) - removed, "hunks": len(hunks)}
-    sentence = _sentence(added, removed, len(hunks), defines)
+    sentence = _sentence(added, removed, len(hunks), names)
     header = "--- a\n+++ b\n" if hunks else ""
-    return {"diff": header + diff, "stats": stats | {"defines": defines, "sentence": sentence}}
+    return {"diff": header + diff, "stats": stats | {"names": names, "sentence": sentence}}
 
 
 def _lines(text: str) -> list[str]:
@@ -184,22 +186,45 @@ def _range(low: int, high: int) -> str:
     return f"{low + 1}" if size == 1 else f"{low + 1 if size else low},{size}"
 
 
-def _defined(lines: list[str], stretches: list[tuple[int, int]]) -> list[str]:
-    """The names of functions and classes whose first line lies in one of the stretches."""
-    matches = (_NAMED.match(line) for low, high in stretches for line in lines[low:high])
-    return sorted({match[1] for match in matches if match})
+def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[set[str], set[str]]:
+    """The names of all functions and classes, and of those innermost around the lines of the stretches, told by
+    how far lines are indented."""
+    every: set[str] = set()
+    touched: set[str] = set()
+    around: list[tuple[int, str]] = []
+    ahead = iter([*stretches, (len(lines), len(lines))])
+    low, high = next(ahead)
+    for number, line in enumerate(lines):
+        while number >= high and high < len(lines):
+            low, high = next(ahead)
+        bare = line.lstrip(" \t")
+        if not bare.strip():
+            continue
+        indent = len(line) - len(bare)
+        while around and around[-1][0] >= indent and not bare.startswith(_CLOSERS):
+            around.pop()
+        if match := _NAMED.match(line):
+            around.append((indent, match[1]))
+            every.add(match[1])
+        if around and low <= number < high:
+            touched.add(around[-1][1])
+    return every, touched
 
 
-def _sentence(added: int, removed: int, hunks: int, defines: dict[str, list[str]]) -> str:
+def _names(before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]) -> dict[str, list[str]]:
+    """What changed, is new and is gone, of the names that each text has and that the change touched there."""
+    (old, left), (new, came) = before, after
+    return {
+        "changed": sorted((left | came) & old & new),
+        "new": sorted(came - old),
+        "gone": sorted(left - new),
+    }
+
+
+def _sentence(added: int, removed: int, hunks: int, names: dict[str, list[str]]) -> str:
     if not hunks:
         return "The two are equal."
-    both = sorted(set(defines["added"]) & set(defines["removed"]))
-    named = {
-        "changed": both,
-        "new": [name for name in defines["added"] if name not in both],
-        "gone": [name for name in defines["removed"] if name not in both],
-    }
-    told = "; ".join(f"{word}: {', '.join(names[:20])}" for word, names in named.items() if names)
+    told = "; ".join(f"{word}: {', '.join(found[:20])}" for word, found in names.items() if found)
     places = f"{hunks} place{'s' * (hunks != 1)}"
     lines = f"{added} line{'s' * (added != 1)} added, {removed} removed, in {places}"
     return f"{lines}{'; ' if told else ''}{told}."

@@ -109,10 +109,40 @@ def test_what_was_defined_and_changed_is_told() -> None:
     b = "def one():\n    return 1\n\n\ndef two(y):\n    return 2\n\n\nclass Three:\n    pass\n"
     stats: Any = extract_diff(a, b)["stats"]
     assert (stats["added"], stats["removed"], stats["unchanged"], stats["hunks"]) == (5, 1, 5, 1)
-    assert stats["defines"] == {"removed": ["two"], "added": ["Three", "two"]}
+    assert stats["names"] == {"changed": ["two"], "new": ["Three"], "gone": []}
     assert stats["sentence"] == "5 lines added, 1 removed, in 1 place; changed: two; new: Three."
     same: Any = extract_diff(a, a)
     assert (same["diff"], same["stats"]["sentence"]) == ("", "The two are equal.")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "names"),
+    [
+        ("def f():\n    return 1\n", "def f():\n    return 2\n", "changed: f"),
+        (
+            "def f(\n    a,\n) -> int:\n    return 1\n",
+            "def f(\n    a,\n) -> int:\n    return 2\n",
+            "changed: f",
+        ),
+        (
+            "class A:\n    def f(self):\n        x\n\n    y = 1\n",
+            "class A:\n    def f(self):\n        x\n\n    y = 2\n",
+            "changed: A",
+        ),
+        ("function f()\n{\n  one();\n}\n", "function f()\n{\n  two();\n}\n", "changed: f"),
+        ("def f():\n    pass\n\nx = 1\n", "def f():\n    pass\n\nx = 2\n", ""),
+        ("def f():\n    pass\n", "def f():\n    pass\n\n\nx = 2\n", ""),
+        (
+            "def f():\n    pass\n\n\ndef g():\n    pass\n",
+            "def h():\n    pass\n\n\ndef g():\n    pass\n",
+            "new: h; gone: f",
+        ),
+    ],
+    ids=["body", "long head", "class", "braces", "module", "behind", "renamed"],
+)
+def test_a_function_whose_body_changed_is_named(a: str, b: str, names: str) -> None:
+    stats: Any = extract_diff(a, b)["stats"]
+    assert stats["sentence"].partition(" place")[2].partition("; ")[2].rstrip(".") == names
 
 
 @pytest.mark.slow
