@@ -17,6 +17,13 @@ _UNSEEN = re.compile(
 _BLANKS = re.compile(r"[^\S\n]+")
 _MANY_LINES = re.compile(r"\n{3,}")
 _FORMS: dict[str, Literal["NFC", "NFKC"]] = {"NFC": "NFC", "NFKC": "NFKC"}
+_UNDERLINE = re.compile(r"(={3,}|-{3,})[ \t]*")
+_WORDS = re.compile(r" {0,3}(?![-*+>|=])\S.*[^\W_]")
+"""The line of a paragraph: no item, quotation or row, and something to read."""
+_DEBIAN = re.compile(r"([a-z0-9][a-z0-9+.-]{1,100} \([^\s()]{1,100}\)(?: [\w.+-]{1,50}){1,5}); urgency=")
+_CLAUSE = re.compile(r" {0,8}(\d{1,3})[.)][ \t]+(\S.*)")
+_NAMED = re.compile(r"[^.]{2,60}\.(?=\s)")
+_MAX_TITLE = 80
 _MAX_MARKS = 30
 _LANGUAGE_SAMPLE = 10_000
 _LANGUAGE_LETTERS = 20
@@ -53,15 +60,20 @@ def _limit_marks(text: str) -> str:
     return "".join(kept)
 
 
-def split_sections(text: str, max_level: int = 6) -> dict[str, object]:
-    """The text cut at its Markdown headings (`#` to `max_level` marks, not inside fenced code), in order.
+def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dict[str, object]:
+    """The text cut at its headings, in order: those of Markdown, not inside fenced code (`#` to `max_level` marks, or
+    a line of its own that is underlined with `===` or `---`), or the entries of a Debian changelog.
 
-    Text before the first heading is a section of level 0 without a title. `measures` counts what was found.
+    With `numbered` a text without any is cut at its numbered clauses (`1. `, `2. `...), as far as they count up from 0
+    or 1. Text before the first heading is a section of level 0 without a title. `measures` counts what was found.
     """
+    marked = _entries(text) if _DEBIAN.match(text.lstrip()) else _marked_lines(text, max_level)
+    if numbered and not any(level for level, _, _ in marked):
+        marked = _clauses(text)
     bodies: list[tuple[int, str, list[str]]] = [(0, "", [])]
-    for level, title, line in _marked_lines(text, max_level):
+    for level, title, line in marked:
         if level:
-            bodies.append((level, title, []))
+            bodies.append((level, title, [line] if line else []))
         else:
             bodies[-1][2].append(line)
     sections = [_section(level, title, body) for level, title, body in bodies if level or any(body)]
@@ -76,14 +88,48 @@ def _section(level: int, title: str, body: list[str]) -> dict[str, object]:
 
 
 def _marked_lines(text: str, max_level: int) -> list[tuple[int, str, str]]:
-    """(heading level or 0, heading title, line) of each line."""
-    marked, fence = [], ""
-    for line in text.splitlines():
+    """(heading level or 0, heading title, what else there is of the line) of each line."""
+    marked: list[tuple[int, str, str]] = []
+    lines, fence = text.splitlines(), ""
+    for number, line in enumerate(lines):
         mark = line.strip()[:3]
         if mark in ("```", "~~~") and fence in ("", mark):
             fence = "" if fence else mark
         level, title = (0, "") if fence else _heading(line)
-        marked.append((level, title, line) if level <= max_level else (0, "", line))
+        if not fence and _UNDERLINE.fullmatch(line) and _stands_alone(lines, number - 1):
+            level, title = "=-".index(line[0]) + 1, lines[number - 1].strip()
+            if level <= max_level:
+                marked.pop()
+        marked.append((level, title, "") if 0 < level <= max_level else (0, "", line))
+    return marked
+
+
+def _stands_alone(lines: list[str], number: int) -> bool:
+    """Whether the line is one that an underline makes a heading of: a paragraph of one line, that is nothing else."""
+    before = lines[number - 1].strip() if number > 0 else ""
+    return number >= 0 and not before and bool(_WORDS.match(lines[number])) and not _heading(lines[number])[0]
+
+
+def _entries(text: str) -> list[tuple[int, str, str]]:
+    """The same for a Debian changelog, whose lines with `#` are comments."""
+    found = [(line, _DEBIAN.match(line)) for line in text.splitlines()]
+    return [(1, entry[1], "") if entry else (0, "", line) for line, entry in found]
+
+
+def _clauses(text: str) -> list[tuple[int, str, str]]:
+    """The same for numbered clauses. The title of one is its number, with what follows as far as that is a title: it
+    ends with a full stop before the line does, or is a short line of its own."""
+    marked: list[tuple[int, str, str]] = []
+    lines, awaited = text.splitlines(), {0, 1}
+    for number, line in enumerate(lines):
+        found = _CLAUSE.match(line)
+        if not found or int(found[1]) not in awaited:
+            marked.append((0, "", line))
+            continue
+        awaited = {int(found[1]) + 1}
+        alone = len(found[2]) <= _MAX_TITLE and not "".join(lines[number + 1 : number + 2]).strip()
+        named = (_NAMED.match(found[2]) or [found[2] if alone else ""])[0]
+        marked.append((1, f"{found[1]}. {named}".strip(), found[2][len(named) :].strip()))
     return marked
 
 

@@ -90,6 +90,65 @@ def test_headings_below_the_deepest_level_stay_in_the_text() -> None:
     assert found["measures"] == {"sections": 1, "headings": 1, "deepest_heading": 1}
 
 
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("Plan\n====\nx\n\nRisks\n-----\ny\n", ["Plan", "Risks"]),
+        ("1. Terms\n--------\nx\n", ["1. Terms"]),
+        ("---\ntitle: Tides\ndate: May\n---\nx\n", []),
+        ("two lines\nof text\n---\nx\n", []),
+        ("- item\n---\n", []),
+        ("| a |\n---\n", []),
+        ("# A\n---\n", ["A"]),
+        ("---\n---\n", []),
+        ("```\nA\n---\n```\n", []),
+        ("A\n--\n", []),
+    ],
+)
+def test_a_line_of_its_own_that_is_underlined_is_a_heading(text: str, titles: list[str]) -> None:
+    assert split_sections(text)["titles"] == titles
+
+
+def test_an_underlined_heading_is_not_in_the_text_and_has_a_level() -> None:
+    found = split_sections("Plan\n====\nx\n\nRisks\n-----\ny\n")["sections"]
+    assert found == [
+        {"level": 1, "title": "Plan", "text": "x", "words": 1},
+        {"level": 2, "title": "Risks", "text": "y", "words": 1},
+    ]
+    assert split_sections("Risks\n-----\ny", max_level=1)["sections"] == [
+        {"level": 0, "title": "", "text": "Risks\n-----\ny", "words": 3}
+    ]
+
+
+def test_the_entries_of_a_debian_changelog_are_sections() -> None:
+    entry = "crane ({}) unstable; urgency=medium\n\n  * Lift.\n\n -- Ana <a@b.test>  Fri, 09 May 2025 16:50 +0200\n\n"
+    found: Any = split_sections(
+        entry.format("1:2.0-1") + entry.format("1.0") + "# Older entries are elsewhere.\n"
+    )
+    assert found["titles"] == ["crane (1:2.0-1) unstable", "crane (1.0) unstable"]
+    assert "Lift" in found["sections"][0]["text"]
+    assert found["sections"][1]["text"].endswith("# Older entries are elsewhere.")
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("  1. Terms.\n\nx\n\n  2. Price. It is 3 EUR for\na day.\n", ["1. Terms.", "2. Price."]),
+        ("0) Whoever lets a quay to\nanybody\n1) pays\n", ["0.", "1. pays"]),
+        ("1. A\n1. B\n3. C\n", ["1."]),
+        ("12. A\n13. B\n", []),
+        ("# Head\n1. A\n", ["Head"]),
+        ("In 2. it says\n", []),
+    ],
+)
+def test_clauses_count_up(text: str, titles: list[str]) -> None:
+    found: Any = split_sections(text, numbered=True)
+    assert found["titles"] == titles
+    body = " ".join(f"{section['title']} {section['text']}" for section in found["sections"])
+    assert set(text.replace(")", ".").replace("#", "").split()) == set(body.split())
+    assert split_sections(text)["titles"] == [title for title in titles if title == "Head"]
+
+
 def test_empty_text_has_no_sections() -> None:
     assert split_sections("")["measures"] == {"sections": 0, "headings": 0, "deepest_heading": 0}
 
