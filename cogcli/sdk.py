@@ -38,6 +38,7 @@ __all__ = [
     "open_for_reading",
     "open_store",
     "outside_roots",
+    "pattern_refusal",
     "schema_errors",
     "seconds_left",
     "secret",
@@ -256,6 +257,14 @@ def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
     if found == [("", validator.UNUSABLE)]:
         raise Refused("bad-data", validator.UNUSABLE, "references stay inside the schema")
     return found
+
+
+def pattern_refusal(pattern: str, *, backtracking: bool = False) -> str:
+    """Why `schema_errors` cannot run a pattern in time linear in the text, or Python's `re` where `backtracking`; empty
+    if it can."""
+    from cogcli.schema import patterns
+
+    return patterns.refusal(pattern, backtracking=backtracking)
 
 
 # -- the catalog ------------------------------------------------------------------------------------------------------

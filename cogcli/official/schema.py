@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.patterns import found, is_plain, require_bounded
+from cogcli.official.patterns import found, require_bounded
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def validate(
 
     validator = _validator(schema, check_formats)
     try:
-        _require_bounded(schema)
+        for pattern, of_keys in _patterns(schema):
+            require_bounded(pattern, of_keys=of_keys)
         validator.check_schema(schema)
         breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:
@@ -108,14 +109,6 @@ def _compiles(pattern: str) -> bool:
     except (re.error, RecursionError, OverflowError):
         return False
     return True
-
-
-def _require_bounded(schema: object) -> None:
-    """Raises Refused for a pattern that may take for ever. Those of keys also meet an engine that goes back."""
-    for pattern, of_keys in _patterns(schema):
-        require_bounded(pattern)
-        if of_keys and not is_plain(pattern):
-            raise Refused("bad-data", f"pattern {_short(pattern)!r} of keys may take for ever")
 
 
 def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:

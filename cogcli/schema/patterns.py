@@ -13,7 +13,7 @@ import warnings
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from cogcli.schema.engine_choice import RUST, engine
+from cogcli.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.schema.regex_parser import (
     EDGE,
     END,
@@ -82,9 +82,9 @@ def pattern_of(text: str) -> Pattern | None:
     return found if isinstance(found, Pattern) else None
 
 
-def refusal(text: str) -> str:
-    """Why the engine in use cannot run a pattern in linear time; empty if it can."""
-    found = _compile(text, engine())
+def refusal(text: str, *, backtracking: bool = False) -> str:
+    """Why the engine in use, or one that goes back, cannot run a pattern in linear time; empty if it can."""
+    found = _compile(text, PYTHON if backtracking else engine())
     return found if isinstance(found, str) else ""
 
 

@@ -48,7 +48,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "runs/error_payload.py": 1, "runs/log_index.py": 3, "runs/prepare.py": 3,
     },
     "a function that asks for one thing of cogcli loads that alone": {
-        "sdk.py": 15,
+        "sdk.py": 16,
     },
     "a pack governs the runs that name one, and no other": {
         "engine/policy.py": 2, "specs/spec_snapshot.py": 1,
@@ -62,5 +62,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/module_lookup.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 5,
     },
 }  # fmt: skip
-MOST: Final = 187
+MOST: Final = 188
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""
