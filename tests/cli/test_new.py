@@ -379,6 +379,27 @@ def test_a_document_outside_the_project_is_copied(shop: Project, tmp_path: Path)
     shop.run("validate", "--strict").assert_ok()
 
 
+def test_a_document_in_yaml_is_copied_and_its_private_address_is_proposed(
+    begun: Project, tmp_path: Path
+) -> None:
+    document = tmp_path / "an api.yaml"
+    document.write_text(
+        """openapi: 3.1.0
+info: {title: Shop, version: "1"}
+servers: [{url: "http://127.0.0.1:8123"}]
+paths:
+  /up: {get: {operationId: up, responses: {"200": {description: It is.}}}}
+"""
+    )
+    refused = begun.run("new", "binding", "shop.api.up", "--from-openapi", str(document), "--json")
+    (proposed,) = refused.assert_exit(2).json["error"]["next"]
+    assert "--base-url http://127.0.0.1:8123" in proposed, "what the document says"
+    names = created(begun.run(*shlex.split(proposed)[1:]))
+    assert names[0] == "documents/shop-api.yaml"
+    assert (begun.root / names[0]).read_bytes() == document.read_bytes()
+    begun.run("validate", "--strict").assert_ok()
+
+
 def test_an_old_document_in_yaml_is_one_as_well(begun: Project) -> None:
     begun.write(
         "api.yaml",

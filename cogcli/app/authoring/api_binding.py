@@ -160,9 +160,9 @@ class _Command:
             self._require_same(known)
             return schema_files(root)
         path = f"services/{self._asked.channel}/{self._service}.yaml"
-        again = (self._command("--base-url", "http://127.0.0.1:8000"),)
         kept = known.settings.get("base_url") if known is not None else None
-        self._address = base_url_of(self._document, self._asked.base_url or kept, again)
+        given = self._asked.base_url or kept
+        self._address = base_url_of(self._document, given, lambda url: self._command("--base-url", url))
         spec_ref, copies = document_file(self._document, root, self._service)
         service = service_file(
             self._document,

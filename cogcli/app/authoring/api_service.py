@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,6 +27,8 @@ from cogcli.yaml.writer import yaml_text
 
 KIND: Final = "openapi"
 DOCUMENTS: Final = "documents"
+_EXAMPLE: Final = "http://127.0.0.1:8000"
+"""An address where a server of one's own often is."""
 _BEARER: Final = ("oauth2", "openIdConnect")
 
 
@@ -126,8 +129,8 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
     )
 
 
-def base_url_of(document: ApiDocument, given: str | None, again: tuple[str, ...] = ()) -> tuple[str, bool]:
-    """The address of the service, and whether it is a private one; `again` are commands with an address.
+def base_url_of(document: ApiDocument, given: str | None, again: Callable[[str], str]) -> tuple[str, bool]:
+    """The address of the service, and whether it is a private one; `again` makes the command with an address.
 
     Raises UsageError where the document names no single absolute address, or one that is not public.
     """
@@ -138,7 +141,7 @@ def base_url_of(document: ApiDocument, given: str | None, again: tuple[str, ...]
         ]
         found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
         message = f"the document does not say at which address the service is: {found}"
-        raise UsageError("usage.flag", message, hint="give it: --base-url URL", next=again)
+        raise UsageError("usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),))
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -148,7 +151,7 @@ def base_url_of(document: ApiDocument, given: str | None, again: tuple[str, ...]
     if refusal and not (private and given):
         hint = "if it is yours, say so: --base-url URL" if private else ""
         message = f"the service cannot be at {one_line(url, 200)}: {host} {refusal}"
-        raise UsageError("usage.value", message, hint=hint, next=again if private else ())
+        raise UsageError("usage.value", message, hint=hint, next=(again(url),) if private else ())
     return url, private
 
 
@@ -160,7 +163,7 @@ def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[st
         return relative, []
     is_json = document.data.lstrip()[:1] == b"{"
     path = f"{DOCUMENTS}/{service_id}.{'json' if is_json else 'yaml'}"
-    return path, [NewFile(path, document.data)]
+    return path, [NewFile(path, document.data, is_spec=False)]
 
 
 def service_file(

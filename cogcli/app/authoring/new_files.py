@@ -29,11 +29,12 @@ _OF_SURROUNDINGS: Final = frozenset(("env.missing", "env.extra", "secret.short",
 
 class NewFile(NamedTuple):
     """A file to write, its path relative to the project. `told`: whether the command answers with it; another one is
-    ours, and replaces what is there."""
+    ours, and replaces what is there. `is_spec`: whether it is held against the checks of spec files."""
 
     path: str
     data: bytes
     told: bool = True
+    is_spec: bool = True
 
 
 class Made(NamedTuple):
@@ -78,7 +79,8 @@ def place_checked(settings: Settings, files: Sequence[NewFile], *, force: bool) 
     Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
     """
     root = project_of(settings)
-    paths = [os.path.join(root, file.path) for file in files if file.path.endswith(".yaml")]
+    specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
+    paths = [os.path.join(root, path) for path in specs]
     with suppress(_TakenAway), placed(settings, root, files, force=force):
         found = check_registry(settings, paths).problems if paths else []
         problems = [problem for problem in found if _counts(problem, settings)]
