@@ -11,15 +11,27 @@ from cogcli.core.problems import did_you_mean
 
 _TEXT: Final = r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
 _PATH: Final = r"[A-Za-z_][\w.-]*"
+_CHOICE: Final = "a choice: `C and A or B`, where A counts as true, or a `router` on the step"
+_PATTERN: Final = "contains(text, part) or startswith(text, part); patterns are not matched"
+_QUOTES: Final = "text stands in ' or \""
+_INFIX: Final = {
+    "contains": "contains(a, b)", "includes": "contains(a, b)", "has": "contains(a, b)",
+    "startswith": "startswith(a, b)",
+    "matches": _PATTERN, "like": _PATTERN, "between": "`low <= x <= high`", "if": _CHOICE, "then": _CHOICE,
+    "eq": "`==`", "ne": "`!=`", "neq": "`!=`", "gt": "`>`", "ge": "`>=`", "gte": "`>=`",
+    "lt": "`<`", "le": "`<=`", "lte": "`<=`",
+}  # fmt: skip
+"""Words that stand between two values elsewhere, and what to write."""
 _FOREIGN: Final = re.compile(
-    rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|<>|\?\?|[!=<>]=|[!=?])"""
-    r"""|\b(?P<word>AND|OR|NOT|IN|IS)\b"""
+    rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$\.?(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|=~|!~|=>|\?\?|\?\.|<>|[!=<>]=|[!=?;`“”‘’])"""
+    rf"""|\b(?P<word>AND|OR|NOT|IN|IS)\b|(?<![\w.'"])(?P<infix>{"|".join(_INFIX)})\b(?!\s*\()"""
 )
 _INSTEAD: Final = {
     "&&": "`and`", "||": "`or`", "!": "`not`", "=": "`==`", "===": "`==`", "!==": "`!=`", "<>": "`!=`", "??": "`or`",
+    "=~": _PATTERN, "!~": _PATTERN, "?.": "`.`, and `is null` where it may lead nowhere",
+    "=>": "contains(list, value), or go over the list with `foreach` on a step",
 }  # fmt: skip
-_CHOICE: Final = "a choice: `C and A or B`, where A counts as true, or a `router` on the step"
-_BRACES: Final = re.compile(rf"\$?\{{*\s*({_PATH})")
+_BRACES: Final = re.compile(rf"\$?\.?\{{*\s*({_PATH})")
 
 _OTHER_NAMES: Final = {
     "length": "len", "size": "len", "count": "len", "tolower": "lower", "lowercase": "lower", "downcase": "lower",
@@ -28,6 +40,52 @@ _OTHER_NAMES: Final = {
     "some": "any", "every": "all", "total": "sum", "add": "sum", "sort": "sorted", "datetime": "date", "time": "date",
     "timestamp": "date", "parsedate": "date", "before": "date", "after": "date",
 }  # fmt: skip
+
+
+_NO_VALUES: Final = {
+    "nil": "null", "undefined": "null", "nan": "null", "yes": "true", "on": "true", "no": "false", "off": "false",
+}  # fmt: skip
+_IS_THERE: Final = ("exists", "defined", "isdefined", "isset", "isnotnull", "notnull", "present")
+_IS_EMPTY: Final = ("isempty", "empty", "isblank", "blank")
+_IS_NULL: Final = ("isnull", "missing", "ismissing")
+_OF_PATTERNS: Final = (
+    "match",
+    "matches",
+    "ismatch",
+    "regex",
+    "regexp",
+    "test",
+    "like",
+    "search",
+    "fullmatch",
+)
+_NO_CLOCK: Final = ("now", "today", "utcnow", "currentdate", "currenttime")
+
+
+def foreign_value(name: str) -> str:
+    """What to write for a name that other languages have for a value; empty for any other."""
+    if name.lower() in _NO_CLOCK:
+        return "give the time as an input: an expression reads no clock"
+    instead = _NO_VALUES.get(name.lower(), "")
+    return f"write {instead}" if instead else ""
+
+
+def foreign_function(name: str, arguments: list[str]) -> str:
+    """What to write for a call of a function that is not there; empty where nothing is known."""
+    folded, first = name.lower().replace("_", ""), arguments[0] if arguments else "x"
+    forms = {
+        _IS_THERE: f"write {first} is not null", _IS_NULL: f"write {first} is null",
+        _IS_EMPTY: f"write len({first}) == 0", _OF_PATTERNS: f"write {_PATTERN}",
+        ("endswith", "hassuffix"): "ends are not compared: let a capability do it",
+        ("coalesce", "ifnull", "default", "nvl"): f"write {' or '.join(arguments[:2]) or 'a or b'}",
+        ("not",): f"write not {first}", ("if", "iif", "cond"): f"write {_CHOICE}",
+        ("exp", "abs", "floor", "ceil", "sqrt", "mod", "pow"): _ARITHMETIC,
+    }  # fmt: skip
+    found = next((form for names, form in forms.items() if folded in names), "")
+    return found or foreign_value(folded)
+
+
+_ARITHMETIC: Final = "arithmetic belongs into a capability"
 
 
 def foreign_operator(text: str) -> tuple[int, str, str]:
@@ -40,6 +98,12 @@ def foreign_operator(text: str) -> tuple[int, str, str]:
             return found.start(), sign, f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}"
         if found["word"]:
             return found.start(), sign, f"write `{sign.lower()}`"
+        if found["infix"]:
+            return found.start(), found["infix"], f"write {_INFIX[found['infix']]}"
+        if sign and sign in "`“”‘’":
+            return found.start(), sign, _QUOTES
+        if sign == ";":
+            return found.start(), sign, "one expression stands alone"
         if sign == "?":
             return found.start(), "?:", f"write {_CHOICE}"
         if sign in _INSTEAD:
@@ -72,6 +136,11 @@ def hint_for(node: ast.expr) -> str:
             return f"write `{'and' if isinstance(node.op, ast.BitAnd) else 'or'}`"
         if isinstance(node.op, ast.Add):
             return "write sum([a, b]) for numbers, join([a, b]) for texts"
+        return _ARITHMETIC
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | ast.Lambda):
+        return "go over a list with `foreach` on a step"
+    if isinstance(node, ast.Dict):
+        return "read values by their paths: an expression makes no object"
     return ""
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.expression_functions import FUNCTIONS, contains
-from cogcli.core.expression_hints import foreign_operator, function_meant, hint_for
+from cogcli.core.expression_hints import foreign_function, foreign_operator, function_meant, hint_for
 from cogcli.core.jsonvalue import NotJson, equal, kind_of, to_plain_json
 from cogcli.core.problems import meant_hint
 from cogcli.core.python_syntax import syntax_tree
@@ -187,8 +187,7 @@ class _ExpressionParser:
             raise ExpressionFault(f"nested deeper than {MAX_DEPTH}")
         compile_node = _COMPILE.get(type(node))
         if compile_node is None:
-            word = type(node).__name__.lower()
-            raise self.fault(f"`{_excerpt(node)}` ({word}) is not in the language", node, hint=hint_for(node))
+            raise self.fault(f"`{_excerpt(node)}` is not in the language", node, hint=hint_for(node))
         return compile_node(self, node, depth)
 
     def constant(self, node: ast.Constant, depth: int) -> Evaluate:
@@ -243,7 +242,9 @@ class _ExpressionParser:
         """One comparison of a chain."""
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
-                raise self.fault("only `null` may stand behind `is`", right)
+                named = right.id if isinstance(right, ast.Name) else ""
+                hint = "write `is not null`" if named in ("defined", "set", "present") else "write `==`"
+                raise self.fault("only `null` may stand behind `is`", right, hint=hint)
             value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
             return lambda lookup: (value(lookup) is None) is not negated
         null = _is_null(left) or _is_null(right)
@@ -258,7 +259,8 @@ class _ExpressionParser:
         name = node.func.id
         function = FUNCTIONS.get(name)
         if function is None:
-            hint = meant_hint(function_meant(name)) or f"there are {', '.join(FUNCTIONS)}"
+            known = foreign_function(name, [_excerpt(argument) for argument in node.args])
+            hint = known or meant_hint(function_meant(name)) or f"there are {', '.join(FUNCTIONS)}"
             raise self.fault(f"there is no function `{name}`", node, hint=hint)
         if node.keywords or not function.least <= len(node.args) <= function.most:
             raise self.fault(f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}")
@@ -273,7 +275,8 @@ class _ExpressionParser:
         reference = self.path(node)
         if reference is None:
             text = _excerpt(node, 60)
-            raise self.fault(f"`{text}` is no path", node, name=text)
+            hint = "positions are whole numbers from 0" if isinstance(node, ast.Subscript) else ""
+            raise self.fault(f"`{text}` is no path", node, name=text, hint=hint)
         self.mention(reference, node)
 
         def found(lookup: Lookup) -> Any:
@@ -316,11 +319,13 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
 
 def _method_hint(node: ast.Call) -> str:
     """The function that a method was meant to be, with what it was called on."""
-    meant = function_meant(node.func.attr) if isinstance(node.func, ast.Attribute) else []
-    if not meant or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node.func, ast.Attribute):
         return ""
-    arguments = ", ".join(_excerpt(each) for each in (node.func.value, *node.args))
-    return f"write {meant[0]}({arguments})"
+    arguments = [_excerpt(each) for each in (node.func.value, *node.args)]
+    if known := foreign_function(node.func.attr, arguments):
+        return known
+    meant = function_meant(node.func.attr)
+    return f"write {meant[0]}({', '.join(arguments)})" if meant else ""
 
 
 def _is_null(node: ast.expr) -> bool:

@@ -44,10 +44,15 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """At most `limit` of the known words that look like `word`, nearest first; words of one line only."""
+    """At most `limit` of the known words that look like `word`, nearest first; words of one line only. One that
+    differs in capitals alone is the nearest."""
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(filter(str.isprintable, known)), n=limit, cutoff=0.6)
+    words = list(filter(str.isprintable, known))
+    folded = word.casefold()
+    same = [each for each in words if each.casefold() == folded and each != word]
+    close = get_close_matches(word, words, n=limit, cutoff=0.6)
+    return list(dict.fromkeys((*same, *close)))[:limit]
 
 
 def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 
 1. A placeholder anywhere in a text: `${...}` or `{{...}}` whose content begins with a name; `$` or one brace before a
    path in a namespace or a loop name; a tag `{% ... %}` or `<% ... %>` with such a path in it.
-2. A whole text that is an expression, in Python's syntax or with `||`, `&&`, `!`, `?` or `|`, and holds such a path.
+2. A whole text that is an expression, in Python's syntax or with `||`, `&&`, `!`, `?` or `|`, and holds such a path;
+   such a path behind `$.`, `$$`, `@` or `=`, or in angles; what other tools name so: `steps.fetch.outputs.total`.
 Prose, prices, shell variables, regular expressions, JSON and Markdown are text.
 """
 
@@ -52,6 +53,7 @@ class _Patterns(NamedTuple):
     anywhere: re.Pattern[str]
     spaced: re.Pattern[str]
     operated: re.Pattern[str]
+    marked: re.Pattern[str]
     heads: frozenset[str]
 
 
@@ -71,6 +73,9 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
         ),
         re.compile(rf"\b(?:{heads})\s*[.\[]"),
         re.compile(rf"(?:!\s*)?\(?\s*(?P<path>{path})\s*(?:\|\|?|&&|\?\??)\s*\S|!\s*(?P<not>{path})"),
+        re.compile(
+            rf"(?:[$@=]\.?|\$\$|<)\s*(?P<path>{path})\s*>?|(?P<step>steps\.[\w-]+\.outputs?\.[\w.-]+)"
+        ),
         frozenset((*READABLE, *loops)),
     )
 
@@ -92,10 +97,11 @@ def find_plausible(text: str, loops: frozenset[str], *, named: bool = False) -> 
     found = next(placeholders(text, loops, named=named), None)
     if found or len(text) > _LONGEST:
         return found
-    patterns = _patterns(loops)
+    patterns, whole = _patterns(loops), text.strip()
+    if marked := patterns.marked.fullmatch(whole):
+        return Plausible(text.index(whole), whole, marked["path"] or marked["step"])
     if not patterns.spaced.search(text):
         return None
-    whole = text.strip()
     operated = patterns.operated.match(whole)
     if not operated and _is_prose(whole):
         return None

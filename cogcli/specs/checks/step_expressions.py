@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
+from cogcli.core.expression_hints import foreign_value
 from cogcli.core.expressions import Expression, ExpressionFault, read_expression
 from cogcli.core.problems import KeyPath, did_you_mean, meant_hint
 from cogcli.core.refs import READABLE, Reference
-from cogcli.specs.checks.references import explain_near_miss, readable_names
+from cogcli.specs.checks.references import explain_near_miss, meant_reference, readable_names
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
@@ -136,10 +137,12 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
+    if head == "steps" and (meant := meant_reference(name, step.skill, _NO_NAMES)) != "inputs.NAME":
+        return meant_hint([meant])
     known, below = readable_names(step.skill), name[len(head) :]
     names = [head] if head in known else did_you_mean(head, known)
     found = [known[name]] if name in known else [known[word] + below for word in names]
-    text = f"text stands in quotes: '{name}'" if name.isidentifier() else ""
+    text = foreign_value(name) or (f"text stands in quotes: '{name}'" if name.isidentifier() else "")
     return f"{meant_hint(found)} {text}".strip()
 
 

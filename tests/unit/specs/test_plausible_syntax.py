@@ -35,7 +35,9 @@ PLAUSIBLE = [
     # the whole text is one placeholder: the value itself
     ("${inputs.name}", "inputs.name"), ("${ inputs.name }", "inputs.name"), ("{{ inputs.name }}", "inputs.name"),
     ("{{name}}", "inputs.name"), ("{{- name -}}", "inputs.name"), ("$inputs.name", "inputs.name"),
-    ("{inputs.name}", "inputs.name"),
+    ("{inputs.name}", "inputs.name"), ("$.inputs.name", "inputs.name"), ("$$inputs.name", "inputs.name"),
+    ("@inputs.name", "inputs.name"), ("=inputs.name", "inputs.name"), ("<inputs.name>", "inputs.name"),
+    ("steps.first.outputs.y", "vars.clean"), ("steps.first.output.y", "vars.clean"),
     ("${{ inputs.name }}", "inputs.name"), ("${clean}", "vars.clean"), ("${input.name}", "inputs.name"),
     ("${nmae}", "inputs.name"),
     ("{{ steps.first.outputs.y }}", "vars.clean"), ("{{ vars.clean | trim }}", "vars.clean"),
