@@ -20,7 +20,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_need, protocol_extra
+from cogcli.app.needs import (
+    NETWORK,
+    MissingNeeds,
+    Need,
+    called_first,
+    counted,
+    counted_text,
+    outside_need,
+    protocol_extra,
+)
 from cogcli.app.registry import Layers, open_registry, selection_options, writing
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
@@ -60,6 +69,16 @@ class Checked(NamedTuple):
 
     result: CheckResult
     needs: tuple[Need, ...] = ()
+
+
+def sums(checked: Sequence[Checked], noun: str) -> str:
+    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`."""
+    statuses = [each.result.status for each in checked]
+    lacking = [each.needs for each in checked if each.needs]
+    failed = statuses.count(FAILED)
+    parts = [f"{failed} failed"] if failed else []
+    parts += [f"{len(lacking)} need {counted_text(counted(lacking))}"] if lacking else []
+    return f"{statuses.count(PASSED)}/{len(checked)} {noun}{': ' if parts else ''}{', '.join(parts)}"
 
 
 class ContractResults(NamedTuple):

@@ -14,6 +14,7 @@ from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.skill_test_catalog import reached_capabilities
+from cogcli.app.skill_test_run import CaseRun
 from cogcli.app.skill_tests import CaseResults, all_cases, run_cases, unmet_needs
 from cogcli.core.errors import OK, BindingResolutionError
 from cogcli.core.problems import ProblemsFound
@@ -36,7 +37,10 @@ class SkillResults(NamedTuple):
 
 def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     """Run each skill, or those that words name, by the cases beside it. One has passed where a case runs it to a good
-    end and none fails; what else it needs is told. Raises ProblemsFound, EnvironmentRefusal, UsageError."""
+    end, with no stub for what is outside of this machine, and none fails; what else it needs is told.
+
+    Raises ProblemsFound, EnvironmentRefusal, UsageError.
+    """
     catalog, begun = sound_catalog(settings), time.monotonic()
     by_skill: dict[str, list[SkillCase]] = {id: [] for id in ids_named(words, catalog.skills, "skill")}
     cases, tested = _tested(settings, by_skill)
@@ -45,7 +49,9 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     needs = MissingNeeds(catalog, selection_options(settings), frozenset())
     results = {result.id: result for result in tested.results.results}
     checked = tuple(
-        _checked(settings, catalog, id, needs.skill(id), [(case, results[case.id]) for case in own])
+        _checked(
+            settings, catalog, id, needs.skill(id), [(case, results[case.id]) for case in own], tested.runs
+        )
         for id, own in by_skill.items()
     )
     return SkillResults(checked, time.monotonic() - begun)
@@ -67,7 +73,7 @@ def _tested(settings: Settings, skills: Collection[str]) -> tuple[tuple[SkillCas
 
 def _checked(
     settings: Settings, catalog: Catalog, id: str, needs: tuple[Need, ...],
-    ran: list[tuple[SkillCase, CheckResult]],
+    ran: list[tuple[SkillCase, CheckResult]], runs: Mapping[str, CaseRun],
 ) -> Checked:  # fmt: skip
     skill = catalog.skills[id]
     base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
@@ -75,9 +81,15 @@ def _checked(
     if failed is not None:
         reason = f"{failed.id}: {failed.reason}"
         return Checked(base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed"))
-    needs = needs or tuple(_not_there(settings, catalog, id))
+    outside = dict(_outside(settings, catalog, id))
+    if not variable(settings.environ, NETWORK):
+        needs = needs or tuple(outside.values())
     good = [(case, result) for case, result in ran if case.expect.get("exit_code", OK) == OK]
-    passed = [(case, result) for case, result in good if result.status == PASSED]
+    passed = [
+        (case, result)
+        for case, result in good
+        if result.status == PASSED and outside.keys().isdisjoint(runs[case.id].catalog.stubbed)
+    ]
     if not needs and not passed:
         unmet = [need for case, _ in good for need in unmet_needs(settings, case)]
         needs = tuple(unmet) or (Need("case", "a case that runs it", "cogcli test --record EP"),)
@@ -87,17 +99,15 @@ def _checked(
     return Checked(base._replace(status=PASSED, checks=passed[0][1].checks, ms=took))
 
 
-def _not_there(settings: Settings, catalog: Catalog, id: str) -> Iterator[Need]:
-    """What a skill calls outside of this machine, unless the network may be used."""
-    if variable(settings.environ, NETWORK):
-        return
+def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
+    """The capabilities that a skill calls outside of this machine: what a stub answers for them is not what they do."""
     for capability in reached_capabilities(catalog, id):
         try:
             link = called_first(catalog, capability.id, selection_options(settings))
         except BindingResolutionError:
             continue
         if need := outside_need(catalog, capability, link):
-            yield need._replace(cure=f"{NETWORK}=1")
+            yield capability.id, need._replace(cure=f"{NETWORK}=1")
 
 
 # -- what ran --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from cogcli.app.checks.contracts import Checked
 from cogcli.app.checks.executability import check_skills, measure_coverage
 from cogcli.app.checks.reports import check_results_report, counts_report
 from cogcli.app.inventory.catalog import whole_catalog
-from cogcli.app.needs import KINDS, counted, counted_text
+from cogcli.app.needs import KINDS, counted
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column, show
@@ -79,18 +79,17 @@ def _conclude(
     """Answer with what failed, what is needed, and the line of sums; fill the envelope, write the reports."""
     results = [each.result for each in checked]
     failed = [result for result in results if result.status == FAILED]
-    passed = sum(result.status == PASSED for result in results)
     lacking = [each for each in checked if each.needs]
-    counts = counted(each.needs for each in lacking)
     context.own["checks"] = [
         {**each.result.to_payload(), "needs": [need.to_payload() for need in each.needs]} for each in checked
     ]
     context.own["counts"] = {
-        "total": len(checked), "passed": passed, "failed": len(failed), "needs": counts,
-    }  # fmt: skip
-    parts = [f"{len(failed)} failed"] if failed else []
-    parts += [f"{len(lacking)} need {counted_text(counts)}"] if lacking else []
-    line = f"{passed}/{len(checked)} {noun}{': ' if parts else ''}{', '.join(parts)}"
+        "total": len(checked),
+        "passed": sum(result.status == PASSED for result in results),
+        "failed": len(failed),
+        "needs": counted(each.needs for each in lacking),
+    }
+    line = checks.sums(checked, noun)
     context.answer([*_failures(context, results), *_needs(context, lacking)])
     context.answer([[(line, "red" if failed else "green")]])
     code = OK

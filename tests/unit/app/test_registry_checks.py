@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
@@ -196,22 +198,29 @@ class _Api(BaseHTTPRequestHandler):
         return
 
 
+@contextmanager
+def api(project: Project) -> Iterator[None]:
+    """The service `api` of the project."""
+    with HTTPServer(("127.0.0.1", 0), _Api) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        project.write(
+            "services/local/api.yaml", f"id: api\nkind: openapi\nbase_url: {address}\nnetwork: private\n"
+        )
+        yield
+        server.shutdown()
+        thread.join()
+
+
 def test_what_is_outside_is_called_where_the_network_may_be_used(shop: Project) -> None:
     shop.capability("shop.text.call", "upper", extra=GOOD)
     binding = shop.root / "bindings/local/shop.text.call/shop_text_call.yaml"
     binding.write_text(
         binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
     )
-    with HTTPServer(("127.0.0.1", 0), _Api) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        shop.write(
-            "services/local/api.yaml", f"id: api\nkind: openapi\nbase_url: {address}\nnetwork: private\n"
-        )
+    with api(shop):
         asked = statuses(contracts(shop)), statuses(contracts(shop, COGCLI_TEST_NETWORK="1"))
-        server.shutdown()
-        thread.join()
     assert [*asked[0].values(), *asked[1].values()] == ["skipped", "passed"]
 
 
@@ -322,6 +331,22 @@ def test_a_skill_whose_service_is_stubbed_has_not_run(shop: Project) -> None:
     assert (found.result.status, [need.kind for need in found.needs]) == ("skipped", ["web"])
 
 
+def test_with_the_network_a_stub_for_what_is_outside_is_still_no_run(shop: Project) -> None:
+    stubbed = "{inputs: {text: a}, stubs: {shop.text.upper: [{output: {text: AB}}]}}"
+    real = "{needs: [network], inputs: {text: a}, real: [shop.text.upper]}"
+    shout(shop, f"cases: [{stubbed}]\n")
+    binding = shop.root / "bindings/local/shop.text.upper/shop_text_upper.yaml"
+    binding.write_text(
+        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+    )
+    with api(shop):
+        settings = settings_of(shop, COGCLI_TEST_NETWORK="1")
+        found = check_skills(settings, ["shop.*"]).checked[0]
+        assert (found.result.status, [need.kind for need in found.needs]) == ("skipped", ["case"])
+        shop.write("skills/local/shop/shout/tests/cases.yaml", f"cases: [{stubbed}, {real}]\n")
+        assert check_skills(settings, ["shop.*"]).checked[0].result.status == "passed"
+
+
 @pytest.mark.slow
 def test_the_commands_answer_with_a_line_and_write_reports(shop: Project) -> None:
     shout(shop, "inputs: {text: a}\nexpect: {outputs: {text: A}}\n")
@@ -358,11 +383,7 @@ def test_what_a_stub_answered_did_not_run(shop: Project) -> None:
     shout(shop, "inputs: {text: a}\nstubs: {shop.text.upper: [{output: {text: A}}]}\n")
     spec = shop.root / "capabilities/shop.text.upper.yaml"
     spec.write_text(spec.read_text().replace(GOOD, ""))
+    shop.capability("shop.text.lower", "upper", extra=GOOD)
     missing = {kind: each["missing"] for kind, each in measure_coverage(settings_of(shop)).items()}
-    assert "shop.text.upper" in missing["capabilities"]
-    assert "shop_text_upper" in missing["bindings"]
-    assert "shop.shout" not in missing["skills"]
-    spec.write_text(spec.read_text() + GOOD)
-    missing = {kind: each["missing"] for kind, each in measure_coverage(settings_of(shop)).items()}
-    assert "shop.text.upper" not in missing["capabilities"]
-    assert "shop_text_upper" not in missing["bindings"]
+    own = {kind: [id for id in ids if id.startswith("shop")] for kind, ids in missing.items()}
+    assert own == {"capabilities": ["shop.text.upper"], "bindings": ["shop_text_upper"], "skills": []}

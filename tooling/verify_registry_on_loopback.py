@@ -1,0 +1,41 @@
+"""All capabilities and skills run, those that need a model, a service of the host or the web against the servers of the
+tests on loopback (docs/reference/tooling.md#loopback). Prints what did not run, and two lines of sums."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from registry_command import ROOT
+
+from cogcli.app.checks.contracts import Checked, check_contracts, sums
+from cogcli.app.checks.executability import check_skills
+from cogcli.app.settings import Settings
+from cogcli.verification.check_result import PASSED
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.loopback_host import SENDERS, loopback_host
+
+
+def main() -> int:
+    """Exit code 1 where one did not pass."""
+    with TemporaryDirectory() as home, loopback_host(Path(home)) as host:
+        settings = Settings({}, host.environ, base=str(ROOT))
+        capabilities = check_contracts(settings, real=SENDERS).checked
+        skills = check_skills(settings).checked
+    return max(_tell(capabilities, "contracts"), _tell(skills, "skills ran"))
+
+
+def _tell(checked: Sequence[Checked], noun: str) -> int:
+    left = [each.result for each in checked if each.result.status != PASSED]
+    for result in left:
+        print(f"{result.id}: {result.status}, {result.reason}")
+    print(sums(checked, noun))
+    return int(bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
