@@ -27,7 +27,8 @@ class _Rule(NamedTuple):
     country: str
     pattern: str
     is_valid: Callable[[str], bool]
-    needs_cue: bool = False
+    cue: re.Pattern[str] | None = None
+    """The words behind which alone the form counts."""
 
 
 def luhn(digits: str) -> bool:
@@ -184,6 +185,14 @@ def _no_check(text: str) -> bool:
     return True
 
 
+_CUE = re.compile(
+    r"\b(?:ssn|social security|national (?:id|insurance|identity)|id(?:entity)? (?:card|no\b|number|code)"
+    r"|personal (?:id|number|code)|tax(?:payer)? (?:id|number|no\b)|steuer-?(?:id|ident|nummer)|idnr|tin\b|bsn"
+    r"|burgerservice|pesel|nhs|s\.?i\.?n\b|social insurance|cpf|aadhaar|dni|nif\b|nie\b|citizen|personnummer"
+    r"|personnr|cpr|fødselsnummer|t\.?c\.? ?kimlik|tckn|cnp\b|contribuinte)",
+    re.I,
+)
+_US_CUE = re.compile(r"\b(?:ssn|itin|social[ -]security|(?:w-?[29]|1099)\b)", re.I)
 # Those of one form stand side by side: the first that is valid tells the country.
 _RULES = (
     _Rule("US", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}", _no_check),
@@ -197,33 +206,27 @@ _RULES = (
     _Rule("FR", r"[12] ?\d\d ?\d\d ?\d\d ?\d{3} ?\d{3} ?\d\d", _france),
     _Rule("CH", r"756\.?\d{4}\.?\d{4}\.?\d\d", _switzerland),
     _Rule("BR", r"\d{3}\.\d{3}\.\d{3}-\d\d", _brazil),
-    _Rule("BR", r"\d{11}", _brazil, True),
+    _Rule("BR", r"\d{11}", _brazil, _CUE),
     _Rule("FI", r"[0-3]\d[01]\d\d\d[-+A]\d{3}[0-9A-Y]", _finland),
     _Rule("SE", r"(?:19|20)?\d\d[01]\d[0-3]\d[-+]\d{4}", _sweden),
-    _Rule("SE", r"(?:19|20)?\d\d[01]\d[0-3]\d\d{4}", _sweden, True),
+    _Rule("SE", r"(?:19|20)?\d\d[01]\d[0-3]\d\d{4}", _sweden, _CUE),
     _Rule("BE", r"\d\d\.[01]\d\.[0-3]\d-\d{3}\.\d\d", _belgium),
     _Rule("NO", r"[0-3]\d[01]\d\d\d ?\d{5}", _norway),
-    _Rule("DK", r"[0-3]\d[01]\d\d\d-?\d{4}", _denmark, True),
-    _Rule("CA", r"\d{3}([ -]?)\d{3}\1\d{3}", luhn, True),
+    _Rule("DK", r"[0-3]\d[01]\d\d\d-?\d{4}", _denmark, _CUE),
+    _Rule("CA", r"\d{3}([ -]?)\d{3}\1\d{3}", luhn, _CUE),
     _Rule("IN", r"(?<!\d )[2-9]\d{3} \d{4} \d{4}(?! \d)", _india),
-    _Rule("IN", r"[2-9]\d{11}", _india, True),
+    _Rule("IN", r"[2-9]\d{11}", _india, _CUE),
     _Rule("CN", r"[1-8]\d{5}(?:19|20)\d{9}[\dX]", _china),
     _Rule("KR", r"\d\d[01]\d[0-3]\d-[1-8]\d{6}", _korea),
     _Rule("CZ", r"\d\d[0-8]\d[0-3]\d/\d{4}", _czechia),
-    _Rule("PL", r"\d{11}", _poland, True),
-    _Rule("DE", r"\d{2} ?\d{3} ?\d{3} ?\d{3}", _germany, True),
-    _Rule("TR", r"[1-9]\d{10}", _turkey, True),
-    _Rule("NL", r"\d{9}|\d{4}\.\d\d\.\d{3}", _netherlands, True),
-    _Rule("PT", r"[1235689]\d{2} ?\d{3} ?\d{3}", _portugal, True),
-    _Rule("GB", r"\d{3}[ -]?\d{3}[ -]?\d{4}", _health_service, True),
-    _Rule("RO", r"[1-8]\d{12}", _romania, True),
-)
-_CUE = re.compile(
-    r"\b(?:ssn|social security|national (?:id|insurance|identity)|id(?:entity)? (?:card|no\b|number|code)"
-    r"|personal (?:id|number|code)|tax(?:payer)? (?:id|number|no\b)|steuer-?(?:id|ident|nummer)|idnr|tin\b|bsn"
-    r"|burgerservice|pesel|nhs|s\.?i\.?n\b|social insurance|cpf|aadhaar|dni|nif\b|nie\b|citizen|personnummer"
-    r"|personnr|cpr|fødselsnummer|t\.?c\.? ?kimlik|tckn|cnp\b|contribuinte)",
-    re.I,
+    _Rule("PL", r"\d{11}", _poland, _CUE),
+    _Rule("DE", r"\d{2} ?\d{3} ?\d{3} ?\d{3}", _germany, _CUE),
+    _Rule("TR", r"[1-9]\d{10}", _turkey, _CUE),
+    _Rule("NL", r"\d{9}|\d{4}\.\d\d\.\d{3}", _netherlands, _CUE),
+    _Rule("PT", r"[1235689]\d{2} ?\d{3} ?\d{3}", _portugal, _CUE),
+    _Rule("GB", r"\d{3}[ -]?\d{3}[ -]?\d{4}", _health_service, _CUE),
+    _Rule("RO", r"[1-8]\d{12}", _romania, _CUE),
+    _Rule("US", r"(?!000|666|9)\d{3}([ -]?)(?!00)\d\d\1(?!0000)\d{4}", _no_check, _US_CUE),
 )
 _CUE_SPAN = 40
 _MAX_CUES = 5_000
@@ -241,24 +244,22 @@ def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
 
 def find_national_ids(text: str) -> Iterator[NationalId]:
     """Every valid number, by rule; those of two rules may overlap."""
-    cues = [match.end() for match in _CUE.finditer(text)]
-    if len(cues) > _MAX_CUES:
+    cues = {cue: [match.end() for match in cue.finditer(text)] for cue in (_CUE, _US_CUE)}
+    if sum(map(len, cues.values())) > _MAX_CUES:
         raise Refused("too-large", f"more than {_MAX_CUES:,} places speak of numbers of persons")
     for rule in _RULES:
-        if rule.needs_cue and not cues:
-            continue
-        for start, end in _matches(rule, text, cues):
+        for start, end in _matches(rule, text, cues[rule.cue] if rule.cue else None):
             if rule.is_valid(
                 re.sub(r"[^0-9A-Z]", "", text[start:end]) if rule.country != "FI" else text[start:end]
             ):
                 yield NationalId(start, end, rule.country)
 
 
-def _matches(rule: _Rule, text: str, cues: list[int]) -> Iterator[tuple[int, int]]:
+def _matches(rule: _Rule, text: str, cues: list[int] | None) -> Iterator[tuple[int, int]]:
     pattern = _COMPILED.get(rule.pattern)
     if pattern is None:
         pattern = _COMPILED[rule.pattern] = re.compile(rf"(?<![\w.+/-])(?:{rule.pattern})(?![\w-]|[.,/]\d)")
-    if not rule.needs_cue:
+    if cues is None:
         yield from (match.span() for match in bounded_matches(pattern, text))
         return
     for cue in cues:

@@ -87,8 +87,9 @@ _IPV6 = re.compile(
     r"(?<![\w:.])[23][0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}(?![\w:]|[./]\d)"
 )
 _VERSIONED = re.compile(
-    r"(?:\bv|\bver(?:sion)?s?|\brelease|\bbuild|\bfirmware|\brev(?:ision)?|\bdriver|\bupdate|\bupgraded?(?: to| from)?"
-    r"|\bpatch|\bsection|\bchapter|\bclause|\bfigure|\bstep|\boid|§|[=<>~^]=|[A-Za-z]/|@)[\s.:=v-]{0,3}$",
+    r"(?:\bv|(?:\b|_)ver(?:sion)?s?|\brelease|\bbuild|\bfirmware|\brev(?:ision)?|\bdriver|\bupdate"
+    r"|\bupgraded?(?: to| from)?|\bpatch|\bsection|\bchapter|\bclause|\bfigure|\bstep|\boid|§"
+    r"|[=<>~^]=|[A-Za-z]/)[\s.:=v-]{0,3}$",
     re.I,
 )
 _DOCUMENTED = tuple(
@@ -183,13 +184,19 @@ _FORMS = (
     (
         "GB",
         re.compile(
-            r"(?<![\w.+/-])(?:07\d{3} ?\d{3} ?\d{3}|020 \d{4} \d{4}|0[1-9]\d{3} \d{6})(?![\w-]|[.]\d)"
+            r"(?<![\w.+/-])(?:07\d{3} ?\d{3} ?\d{3}|0(?:2\d \d{4}|1\d1 \d{3}) \d{4}|0[1-9]\d{3} \d{3} ?\d{3}"
+            r"|\(0[12]\d{1,3}\) ?\d{3,4} ?\d{3,4})(?![\w-]|[.]\d)"
         ),
     ),
     (
         "DE",
-        re.compile(r"(?<![\w.+/-])(?:01[567]\d[ /-]\d{7,8}|0[2-9]\d{1,3}[ ]?[/][ ]?\d{5,8})(?![\w-]|[.]\d)"),
+        re.compile(
+            r"(?<![\w.+/-])(?:01[567]\d[ /-]\d{7,8}|0[2-9]\d{1,3} ?/ ?\d{2,4} ?\d{2,4}(?: ?\d\d)?"
+            r"|\(0[2-9]\d{1,3}\) ?\d{3,4} ?\d{2,5})(?![\w-]|[.]\d)"
+        ),
     ),
+    ("CH", re.compile(r"(?<![\w.+/-])0\d\d \d{3} \d\d \d\d(?![\w-]|[ .]\d)")),
+    ("NL", re.compile(r"(?<![\w.+/-])0(?:\d\d-\d{7}|\d{3}-\d{6}|6[- ]\d{8})(?![\w-]|[.]\d)")),
 )
 _CALL = re.compile(
     r"(?:\b(?:(?:tele)?(?:phone|fon)|tel(?:éfono|efono)?|mobile?|cell|handy|fax|call(?: (?:me|us|him|her|them))?"

@@ -175,6 +175,10 @@ _SETTING = re.compile(
     r"(?:[rbu]?([\"'`])([^\"'`\n]{4,400})\2|([^\s\"'`,;]{6,400}))",
     re.I,
 )
+_ELEMENT = re.compile(
+    rf"[<\"']({_NAME})(?:[\"']\s{{1,8}}value=[\"']|[\"']?>)([^<>\"'\n]{{6,400}})(?=[\"'<])", re.I
+)
+"""A setting in XML: `<password>...</password>`, `name="password">...<`, `key="password" value="..."`."""
 _ANY_NAME = re.compile(r"pass|pwd|secret|token|key|cred|auth|bearer|string|salt", re.I)
 # A name of the program, as `settings.token` or `b64.decode(`.
 _ATTRIBUTE = re.compile(r"[:.]|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(|$)")
@@ -209,16 +213,25 @@ def _settings(text: str) -> Iterator[Secret]:
         if _NO_NAME.search(match[1]):
             continue
         quoted = match[3] is not None
-        start, end = match.span(3) if quoted else match.span(4)
-        value = text[start:end]
+        start, value = match.start(3 if quoted else 4), match[3 if quoted else 4]
         if not quoted:
             if _ATTRIBUTE.match(value):
                 continue
             value = re.sub(r"&\w+=.*", "", value).rstrip(".,;:!?)]}>\\")
-            end = start + len(value)
-        is_password = _PASS.search(match[1]) is not None
-        if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
-            yield Secret(start, end, "password" if is_password else "secret")
+        yield from _named(match[1], value, quoted, start)
+
+
+def _elements(text: str) -> Iterator[Secret]:
+    for match in _ELEMENT.finditer(text):
+        if not _NO_NAME.search(match[1]):
+            yield from _named(match[1], match[2], True, match.start(2))
+
+
+def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[Secret]:
+    """The value of a setting that has the name of a secret, where it is one."""
+    is_password = _PASS.search(name) is not None
+    if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
+        yield Secret(start, start + len(value), "password" if is_password else "secret")
 
 
 def _flags(text: str) -> Iterator[Secret]:
@@ -264,6 +277,7 @@ _FINDERS: tuple[Callable[[str], Iterator[Secret]], ...] = (
     _headers,
     _flags,
     _settings,
+    _elements,
 )
 
 

@@ -58,6 +58,9 @@ SECRETS: dict[str, tuple[str, Callable[[], str]]] = {
     "json": ('{{"client_secret": "{}"}}', lambda: "a1" + drawn(38)),
     "hex": ("export SECRET_TOKEN={}", lambda: "a1" + drawn(30, HEX)),
     "header": ("X-Api-Key: {}", lambda: "a1" + drawn(30)),
+    "element": ("<db.password>{}</db.password>", lambda: "a1B" + drawn(9)),
+    "property": ('<property name="connection.password">{}</property>', lambda: "a1B" + drawn(9)),
+    "attribute": ('<add key="ApiKey" value="{}"/>', lambda: "a1" + drawn(30)),
     "flag": ("tool --password {}", lambda: "a1B" + drawn(9)),
     "sentence": ("the password is {}", lambda: "Zx9!" + drawn(6)),
 }
