@@ -66,7 +66,8 @@ def _produced(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, Inn
         first, dot, rest = inner.partition(".")
         last = inner.rpartition(".")[2]
         near = suggest_path(first, outputs, after=dot + rest)
-        hint = f"write {last}" if last in outputs else near
+        there = f"it has {', '.join(f'`{name}`' for name in sorted(outputs))}" if outputs else ""
+        hint = f"write {last}" if last in outputs else near or there
         step.report.error("step.output-unknown", path, message, hint=hint, key=True)
     return FieldSpec("any", required=True), InnerShape()
 

@@ -37,6 +37,11 @@ steps:
     input: {text: {$text: "for ${vars.found.name}"}}
     output: {total: outputs.total}
     config: {depends_on: [look]}
+  - id: each
+    uses: "t.look"
+    input: {text: line, more: null}
+    output: {found: vars.each}
+    config: {foreach: {items: inputs.order.lines, as: line}}
 """
 INNER = """
 id: t.inner
@@ -94,6 +99,7 @@ ROWS = [
     ("ref.field", S, "for ${vars.found.name}", "for ${vars.found.nmae}"),
     ("ref.field", S, "{found.name: vars.name", "{found.nmae: vars.name"),
     ("ref.unwritten", S, "for ${vars.found.name}", "for ${vars.fund.name}"),
+    ("ref.unwritten", S, "text: line", "text: vars.line"),
     ("ref.slot", S, "frame.goal", "frame.gaol"),
     ("ref.namespace", S, "frame.goal", "fame.goal"),
     ("ref.text", S, "inputs.order.sku, more", "\"{{ order.sku }}\", more"),
@@ -118,6 +124,12 @@ ROWS = [
     ("response.field", B, "flag: response.flag", "flga: response.flag"),
     ("binding.service", B, "service: shop", "service: shpo"),
 ]  # fmt: skip
+
+
+def test_where_no_output_is_near_all_are_named(root: Write) -> None:
+    broken = {S: FILES[S].replace("found: vars.found", "order: vars.found")}
+    (found,) = [each for each in problems_of(root, broken) if each.code == "step.output-unknown"]
+    assert found.hint == "it has `flag`, `found`"
 
 
 def problems_of(root: Write, changed: dict[str, str]) -> list[Problem]:
