@@ -7,7 +7,8 @@ import re
 import subprocess
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
 
 from cogcli.official.confined import confined
 from cogcli.official.data import parse_json
@@ -87,8 +88,6 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
 
 
 def _compared(a: list[str], b: list[str]) -> Iterator[Change]:
-    from difflib import SequenceMatcher
-
     return (
         change for change in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if change[0] != "equal"
     )
@@ -143,27 +142,14 @@ def _once(lines: list[str]) -> dict[str, int]:
 
 def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
     """Changes that share lines of context, together, with that context as equal stretches."""
-    group: list[Change] = []
-    for change in changes:
-        if group and change[1] - group[-1][2] > 2 * _CONTEXT:
-            yield _with_context(group, size_a)
-            group = []
-        group.append(change)
-    if group:
-        yield _with_context(group, size_a)
-
-
-def _with_context(group: list[Change], size_a: int) -> list[Change]:
-    lead = min(_CONTEXT, group[0][1])
-    tail = min(_CONTEXT, size_a - group[-1][2])
+    done_a = done_b = 0
     full: list[Change] = []
-    done_a, done_b = group[0][1] - lead, group[0][3] - lead
-    for change in [*group, ("end", group[-1][2] + tail, 0, group[-1][4] + tail, 0)]:
-        if change[1] > done_a:
-            full.append(("equal", done_a, change[1], done_b, change[3]))
-        full.append(change)
-        done_a, done_b = change[2], change[4]
-    return full[:-1]
+    for change in [*changes, ("end", size_a, size_a, size_b, size_b)]:
+        full += [("equal", done_a, change[1], done_b, change[3]), change]
+        _, _, done_a, _, done_b = change
+    known: Any = SequenceMatcher()
+    known.opcodes = [change for change in full[:-1] if change[0] != "equal" or change[1] < change[2]]
+    yield from known.get_grouped_opcodes(_CONTEXT) if changes else ()
 
 
 def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
@@ -174,11 +160,7 @@ def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
         marked = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
         for mark, lines in marked:
             for line in lines:
-                yield (
-                    f"{mark}{line}"
-                    if line.endswith("\n")
-                    else f"{mark}{line}\n\\ No newline at end of file\n"
-                )
+                yield f"{mark}{line}" + ("" if line[-1] == "\n" else "\n\\ No newline at end of file\n")
 
 
 def _range(low: int, high: int) -> str:
