@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
 _MAX_STEPS = 10_000
@@ -77,11 +78,7 @@ def _number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
     for name in names:
         value = entry.get(name)
         if value is not None:
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not 0 <= value <= _MAX_FIGURE
-            ):
+            if not is_number(value) or not 0 <= value <= _MAX_FIGURE:
                 raise Refused(
                     "bad-data", f"{name}: expected a number from 0 to {_MAX_FIGURE:g}, found {value!r:.40}"
                 )
@@ -118,7 +115,7 @@ def _medians(history: object) -> dict[str, float]:
         payload = event.get("payload") if isinstance(event, dict) else None
         if isinstance(payload, dict) and event.get("event_type") == "step.completed":
             latency = payload.get("latency_ms")
-            if isinstance(latency, (int, float)) and not isinstance(latency, bool) and payload.get("uses"):
+            if is_number(latency) and payload.get("uses"):
                 seen.setdefault(str(payload["uses"]), []).append(latency)
     return {uses: statistics.median(times) for uses, times in seen.items()}
 

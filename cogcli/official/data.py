@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from cogcli.official.values import identity
+from cogcli.official.values import identity, is_number, pointer_part
 from cogcli.sdk import Refused
 
 _MAX_DEPTH = 100
@@ -124,7 +124,7 @@ def overlaid(
     """`overlay` on top of `base`, nested objects key by key if `deep`; adds to `conflicts` where values differ."""
     merged = dict(base)
     for key, value in overlay.items():
-        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        place = f"{path}/{pointer_part(key)}"
         old = merged.get(key)
         if deep and isinstance(old, dict) and isinstance(value, dict):
             merged[key] = overlaid(old, value, conflicts, place)
@@ -158,7 +158,7 @@ def _field(name: str, values: list[object]) -> dict[str, object]:
         "missing": len(values) - len(present),
         "distinct": len(distinct),
     }
-    numbers = [v for v in present if isinstance(v, int | float) and not isinstance(v, bool)]
+    numbers = [value for value in present if is_number(value)]
     texts = [len(value) for value in present if isinstance(value, str)]
     if numbers:
         facts |= {"min": min(numbers), "max": max(numbers)} | _mean(numbers)

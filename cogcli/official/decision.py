@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cogcli.official.options import check_constraints, read_options
+from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
 _LEVELS = ((0.3, "high"), (0.1, "medium"))
@@ -108,7 +109,7 @@ def _candidates(
 
 
 def _score(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
+    if not is_number(given):
         return None
     if abs(given) > _MAX_SCORE:
         raise Refused("bad-data", f"a score must lie within {_MAX_SCORE:g}, found {given!r:.40}")

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.official.personal_data import find_personal_data
 from cogcli.official.secret_values import find_secrets
+from cogcli.official.values import at_path, kind_of, walk
 from cogcli.sdk import Refused, evaluate, schema_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_MAX_DEPTH = 200
 
 
 def gate_output(output: dict[str, object], policy: dict[str, object]) -> dict[str, object]:
@@ -60,13 +59,15 @@ def _size(output: object, wanted: Any) -> Iterator[str]:
 
 
 def _required(output: object, wanted: Any) -> Iterator[str]:
-    yield from (f"required key {name!s:.80} is missing" for name in wanted if not _at(output, str(name))[0])
+    yield from (
+        f"required key {name!s:.80} is missing" for name in wanted if not at_path(output, str(name))[0]
+    )
 
 
 def _forbidden(output: object, wanted: Any) -> Iterator[str]:
-    names = {key for key, _ in walk(output)}
+    names = {key for _, key, _ in walk(output)}
     for name in map(str, wanted):
-        if name in names or _at(output, name)[0]:
+        if name in names or at_path(output, name)[0]:
             yield f"forbidden key {name:.80}"
 
 
@@ -79,42 +80,12 @@ _POLICY: dict[str, tuple[type, Callable[[Any, Any], Iterator[str]]]] = {
 }
 
 
-def walk(value: object) -> Iterator[tuple[str, object]]:
-    """(nearest key, value) of everything inside a value that is no list or object, and of each key without more."""
-    waiting: list[tuple[str, object, int]] = [("", value, 0)]
-    while waiting:
-        key, inner, depth = waiting.pop()
-        if depth > _MAX_DEPTH:
-            raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
-        if isinstance(inner, dict):
-            yield from ((str(name), None) for name in inner)
-            waiting.extend((str(name), inner[name], depth + 1) for name in reversed(inner))
-        elif isinstance(inner, list):
-            waiting.extend((key, one, depth + 1) for one in reversed(inner))
-        else:
-            yield key, inner
-
-
 def as_lines(value: object) -> str:
     """Everything inside a value as `key: value` lines, so that one search sees all of it, and what each is called."""
     return "\n".join(
         f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}" if inner is not None else f"{key}:"
-        for key, inner in walk(value)
+        for _, key, inner in walk(value)
     )
-
-
-def _at(value: object, path: str) -> tuple[bool, object]:
-    """Whether a path leads to something, and what. A whole path that is a key counts first."""
-    if isinstance(value, dict) and path in value:
-        return True, value[path]
-    for key in path.split("."):
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return False, None
-    return True, value
 
 
 def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> dict[str, object]:
@@ -162,7 +133,7 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
         raise Refused(
             "bad-data", f"rule for {rule['field']:.60}: unknown op or key; ops are {', '.join(_OPS)}"
         )
-    there, value = _at(payload, rule["field"])
+    there, value = at_path(payload, rule["field"])
     if op == "absent":
         holds = not there
     elif op == "exists" or not there:
@@ -188,8 +159,7 @@ def _equal(a: object, b: object) -> bool:
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def holds(a: Any, b: Any) -> bool:
-        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (a, b))
-        return (numbers or (isinstance(a, str) and isinstance(b, str))) and compare(a, b)
+        return kind_of(a) == kind_of(b) in ("number", "text") and compare(a, b)
 
     return holds
 

@@ -6,10 +6,12 @@ import json
 import re
 from typing import Any
 
-from cogcli.official.guards import as_lines, walk
+from cogcli.official.guards import as_lines
+from cogcli.official.passages import strings_in
 from cogcli.official.personal_data import Redaction, find_personal_data
 from cogcli.official.secret_values import find_secrets
 from cogcli.official.sentences import ClaimSource, claims_of, split_sentences
+from cogcli.official.values import is_number, walk
 from cogcli.sdk import Refused, schema_errors
 
 _MAX_DEPTH = 100
@@ -77,7 +79,7 @@ class _Cleaner:
             ]
         if isinstance(value, str):
             return self._text(value, key, path)
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 10**9:
+        if is_number(value) and abs(value) >= 10**9:
             # A number may be a card's.
             text = json.dumps(value)
             cleaned_text = self._text(text, key, path)
@@ -205,15 +207,13 @@ def validate_response(
 
 def _unsupported(output: object, evidence: list[Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """(path, claim) of the numbers and names of an output: all of them, and those the evidence does not have."""
-    from cogcli.official.passages import strings_in
-
     source = ClaimSource(as_lines(evidence))
     claims: dict[tuple[str, str], None] = {}
     for pointer, text in strings_in(output):
         path = pointer.strip("/").replace("/", ".")
         for sentence in split_sentences(text):
             claims.update(dict.fromkeys((path, claim) for claim in claims_of(sentence.text)))
-    numbers = ((key, json.dumps(one)) for key, one in walk(output) if type(one) in (int, float))
+    numbers = ((key, json.dumps(one)) for _, key, one in walk(output) if is_number(one))
     claims.update(dict.fromkeys(numbers))
     return list(claims), [one for one in claims if not source.holds(one[1])]
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
+from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
 _MAX_OPTIONS = 500
@@ -55,7 +56,7 @@ class Option(NamedTuple):
     def number(self, name: str) -> Fraction | None:
         """The number it gives for an attribute; None without one."""
         value = self.attributes.get(name)
-        return Fraction(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        return Fraction(value) if is_number(value) else None
 
 
 class Criterion(NamedTuple):
@@ -230,12 +231,7 @@ def check_constraints(
 def _fits(value: object, number: Fraction | None, limits: dict[str, object]) -> bool | None:
     found = []
     for kind, limit in limits.items():
-        if (
-            kind not in _HOLDS
-            or number is None
-            or isinstance(limit, bool)
-            or not isinstance(limit, (int, float))
-        ):
+        if kind not in _HOLDS or number is None or not is_number(limit):
             return None
         found.append(_HOLDS[kind](number, Fraction(limit)))
     return all(found)
@@ -302,7 +298,7 @@ def _criterion(entry: object, goal: str) -> Criterion:
         (fields[key] for key in ("name", "id", "criterion", "label") if isinstance(fields.get(key), str)), ""
     )
     weight = fields.get("weight", 1)
-    if not name or isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1e6:
+    if not name or not is_number(weight) or not 0 <= weight <= 1e6:
         raise Refused("bad-data", f"criterion {entry!r:.60}: expected a name, and a weight from 0 to 1e6")
     direction, source = direction_of(plain(name), goal)
     said = next((fields[key] for key in ("direction", "goal", "better") if fields.get(key)), None)

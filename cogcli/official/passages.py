@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.official.sentences import content_words, ends_sentence
+from cogcli.official.values import walk
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_CHARACTERS = 400_000
-_MAX_DEPTH = 200
 _STEM = 6
 # A full-width stop ends its token, as scripts written without spaces have none after it.
 _TOKEN = re.compile(r"[^\s。！？｡]+[。！？｡]*|[。！？｡]+")
@@ -94,21 +94,7 @@ def _sentences(text: str, block: Block) -> Iterator[Passage]:
 
 def strings_in(value: object) -> Iterator[tuple[str, str]]:
     """(JSON pointer, string) of every string value in a JSON value, in order."""
-    waiting: list[tuple[str, object]] = [("", value)]
-    while waiting:
-        pointer, inner = waiting.pop()
-        if isinstance(inner, str):
-            yield pointer, inner
-        elif pointer.count("/") >= _MAX_DEPTH:
-            raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
-        elif isinstance(inner, dict):
-            waiting.extend((f"{pointer}/{_escaped(key)}", inner[key]) for key in reversed(inner))
-        elif isinstance(inner, list):
-            waiting.extend((f"{pointer}/{index}", inner[index]) for index in reversed(range(len(inner))))
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    return ((pointer, inner) for pointer, _, inner in walk(value) if isinstance(inner, str))
 
 
 def text_of(item: object) -> str:

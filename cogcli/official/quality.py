@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogcli.official.passages import MAX_CHARACTERS, passages, strings_in
 from cogcli.official.prose import check_summary, score_readability
 from cogcli.official.sentences import claims_of
+from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _verdicts(
 
 def _weight(name: str, given: object) -> float:
     weight = given.get("weight", 1) if isinstance(given, dict) else given
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1e6:
+    if not is_number(weight) or not 0 <= weight <= 1e6:
         raise Refused("bad-data", f"rubric {name!r:.40}: the weight must be a number from 0 to 1e6")
     return weight
 
@@ -133,7 +134,7 @@ def _length(given: _Given) -> _Measured:
     limits = [given.rules.get(name) for name in ("min_words", "max_words")]
     if limits == [None, None]:
         return "give min_words or max_words"
-    numbers = [limit for limit in limits if isinstance(limit, (int, float)) and not isinstance(limit, bool)]
+    numbers = [limit for limit in limits if is_number(limit)]
     if len(numbers) < len(limits) - limits.count(None):
         raise Refused("bad-data", "rubric 'length': min_words and max_words must be numbers")
     low = numbers[0] if limits[0] is not None else 0

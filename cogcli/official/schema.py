@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cogcli.official.patterns import found, require_bounded
+from cogcli.official.values import pointer_part
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _described(error: ValidationError) -> dict[str, object]:
 
 
 def _pointer(path: Iterable[str | int]) -> str:
-    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
+    return "".join(f"/{pointer_part(key)}" for key in path)
 
 
 def _short(message: str) -> str:

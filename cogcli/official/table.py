@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections import Counter
 from datetime import date
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from cogcli.official.table_rows import median, total
+from cogcli.official.values import is_number, require_columns
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _DELIMITERS = (",", ";", "\t", "|")
 _MAX_COLUMNS = 1_000
 _MAX_PROBLEMS = 100
 _TOP = 5
-_SAFE_INTEGER = 2**53 - 1
 # Leading zeros are part of a code (`007`), and integers beyond 2^53 lose digits in JSON readers: both stay text.
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,14})")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?")
@@ -147,9 +147,9 @@ def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, ob
         "missing": len(values) - len(present),
         "distinct": len(common),
     }
-    numbers = _numbers(present)
+    numbers = [value for value in present if is_number(value)]
     if numbers and len(numbers) == len(present):
-        facts |= {"sum": _total(numbers), "mean": _mean(numbers), "median": _median(numbers)}
+        facts |= {"sum": _total(numbers), "mean": _mean(numbers), "median": median(numbers)}
         facts |= {"min": min(numbers), "max": max(numbers)}
     top = [{"value": value, "count": n} for value, n in common[:_TOP]]
     return {"facts": facts, "top": top, "profile": {"name": column, **facts, "top": top}}
@@ -176,37 +176,20 @@ def total_groups(
 
 
 def _group(key: str, values: list[object], measured: bool) -> dict[str, object]:
-    numbers = _numbers(values)
+    numbers = [value for value in values if is_number(value)]
     figures = {"sum": _total(numbers), "mean": _mean(numbers)} if measured else {}
     return {"group": key, "count": len(values), **figures}
 
 
 def _values(rows: list[dict[str, object]], column: str) -> list[object]:
-    known = dict.fromkeys(name for row in rows for name in row)
-    if rows and column not in known:
-        raise Refused("bad-data", f"no column {column!r:.60}; columns are {', '.join(known)!s:.200}")
+    require_columns(rows, [column])
     return [row.get(column) for row in rows]
 
 
-def _numbers(values: list[object]) -> list[int | float]:
-    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-
-
 def _total(numbers: list[int | float]) -> int | float:
-    whole = sum(number for number in numbers if isinstance(number, int))
-    try:
-        if len(numbers) == sum(isinstance(number, int) for number in numbers) and abs(whole) <= _SAFE_INTEGER:
-            return whole
-        return round(math.fsum(numbers), 6)
-    except OverflowError:
-        raise Refused("bad-data", "the numbers are too large to add") from None
+    found = total(numbers)
+    return found if isinstance(found, int) else round(found, 6)
 
 
 def _mean(numbers: list[int | float]) -> float | None:
     return round(_total(numbers) / len(numbers), 6) if numbers else None
-
-
-def _median(numbers: list[int | float]) -> float:
-    ranked = sorted(numbers)
-    middle = len(ranked) // 2
-    return ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2

@@ -229,7 +229,8 @@ def total(numbers: list[int | float]) -> int | float:
         raise Refused("too-large", "the numbers are too large to add") from None
 
 
-def _median(numbers: list[int | float]) -> int | float | None:
+def median(numbers: list[int | float]) -> int | float | None:
+    """The middle of the numbers in order, or the mean of both; None without any."""
     ranked, middle = sorted(numbers), len(numbers) // 2
     if not ranked:
         return None
@@ -242,6 +243,6 @@ _FIGURES: dict[str, Callable[[list[Any]], object]] = {
     "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
     "count": len,
-    "median": _median,
+    "median": median,
     "distinct": lambda values: len(set(map(identity, values))),
 }

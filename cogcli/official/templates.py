@@ -7,6 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from cogcli.official.values import at_path
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _filled(
     for match in _PLACE.finditer(template):
         path = match[1]
         if path not in written and path not in unresolved:
-            found, value = _value(variables, path)
+            found, value = at_path(variables, path)
             if found:
                 written[path] = write(value)
             else:
@@ -58,21 +59,6 @@ def _filled(
         if size > _MAX_TEXT:
             raise Refused("too-large", f"the filled template would have more than {_MAX_TEXT:,} characters")
     return "".join([*parts, template[reached:]]), list(unresolved)
-
-
-def _value(variables: dict[str, object], path: str) -> tuple[bool, object]:
-    """Whether the path leads to a value, and that value. A whole path that is a key counts first."""
-    if path in variables:
-        return True, variables[path]
-    value: object = variables
-    for key in path.split("."):
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return False, None
-    return True, value
 
 
 def _plain(value: object) -> str:

@@ -6,8 +6,9 @@ import copy
 import hashlib
 import json
 import math
-from typing import Any, TypeGuard
+from typing import Any
 
+from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
 VERSION = "1"
@@ -184,7 +185,7 @@ def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dic
         "latency_ms",
         both.get("duration_ms", metrics.get("duration_ms") if isinstance(metrics, dict) else None),
     )
-    if ended and isinstance(latency, (int, float)) and not isinstance(latency, bool):
+    if ended and is_number(latency):
         step["ms"] = round(step["ms"] + latency, 6)
     if isinstance(both.get("depends_on"), list):
         step["depends_on"] = [str(one) for one in both["depends_on"]]
@@ -208,7 +209,7 @@ def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], ste
     if options or len(attempts) > 1:
         _add(state["alternatives"], {**place, "paths": (options or attempts)[:20]})
     confidence = both.get("confidence")
-    if isinstance(confidence, (int, float)) and not isinstance(confidence, bool) and 0 <= confidence <= 1:
+    if is_number(confidence) and 0 <= confidence <= 1:
         _add(state["confidences"], confidence)
 
 
@@ -323,38 +324,29 @@ def _metrics(trace: dict[str, Any]) -> dict[str, float]:
     steps = [step for step in entries if isinstance(step, dict)]
     given = trace.get("metrics")
     found = (
-        {name: value for name, value in given.items() if _is_number(value)} if isinstance(given, dict) else {}
+        {name: value for name, value in given.items() if is_number(value)} if isinstance(given, dict) else {}
     )
     if not steps:
         return found
     failed = sum(1 for step in steps if step.get("failed") or step.get("status") in _FAILING)
-    times = [ms for ms in (step.get("ms", step.get("latency_ms")) for step in steps) if _is_number(ms)]
+    times = [ms for ms in (step.get("ms", step.get("latency_ms")) for step in steps) if is_number(ms)]
     measured = {
         "steps": len(steps),
         "failed": failed,
-        "retries": sum(step["retries"] for step in steps if _is_number(step.get("retries"))),
+        "retries": sum(step["retries"] for step in steps if is_number(step.get("retries"))),
         "open": sum(1 for step in steps if step.get("status") == "running"),
         "error_rate": round(failed / len(steps), 4),
         **({"elapsed_ms": round(math.fsum(times), 6), "step_ms": max(times)} if times else {}),
-        **({"events": trace["events"]} if _is_number(trace.get("events")) else {}),
+        **({"events": trace["events"]} if is_number(trace.get("events")) else {}),
     }
     return measured | found
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _limits(thresholds: dict[str, object] | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for key, value in (thresholds or {}).items():
         name = key.removeprefix("max_")
-        if (
-            name not in _LIMITS
-            or not key.startswith("max_")
-            or isinstance(value, bool)
-            or not isinstance(value, (int, float))
-        ):
+        if name not in _LIMITS or not key.startswith("max_") or not is_number(value):
             known = ", ".join(f"max_{name}" for name in _LIMITS)
             raise Refused("bad-data", f"threshold {key!r:.40}: expected a number under one of {known}")
         found[name] = value

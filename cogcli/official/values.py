@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Iterator
 
 Record = dict[str, object]
+_MAX_DEPTH = 200
 
 
 def records_of(value: object, name: str) -> list[Record]:
@@ -46,9 +47,46 @@ def identity(value: object) -> Hashable:
     return value if isinstance(value, int | float | str) else None
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is a number; a boolean is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def at_path(value: object, path: str) -> tuple[bool, object]:
+    """Whether a path such as `a.b.0` leads to something, and what. A whole path that is a key counts first."""
+    if isinstance(value, dict) and path in value:
+        return True, value[path]
+    for key in path.split("."):
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return False, None
+    return True, value
+
+
+def walk(value: object) -> Iterator[tuple[str, str, object]]:
+    """(JSON pointer, nearest key, value) of everything inside a value that is no list or object, in order, and of each
+    key with null before what is under it. Raises Refused for a value nested too deeply."""
+    waiting: list[tuple[str, str, object, int]] = [("", "", value, 0)]
+    while waiting:
+        pointer, key, inner, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
+        if isinstance(inner, dict):
+            below = [(f"{pointer}/{pointer_part(name)}", str(name), inner[name], depth + 1) for name in inner]
+            yield from ((place, name, None) for place, name, _, _ in below)
+            waiting += reversed(below)
+        elif isinstance(inner, list):
+            waiting += [(f"{pointer}/{n}", key, one, depth + 1) for n, one in enumerate(inner)][::-1]
+        else:
+            yield pointer, key, inner
+
+
+def pointer_part(key: object) -> str:
+    """A key as a part of a JSON pointer."""
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 def kind_of(value: object) -> str:
