@@ -20,8 +20,8 @@ _MARKS = r"!-&(-,./:-@\[-`{-~¡-©«-´¶-¹»-¿‐-‘‚-‧‰-⁞、-〟！
 WORD = re.compile(rf"[^\s{_MARKS}]+")
 PUNCTUATION = re.compile(rf"[{_MARKS}]+")
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}")
-_LIST_MARK = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
-_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_MARK = re.compile(r"\s{0,40}(?:(?P<heading>#{1,6})|[-*+•]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z]\))(?:\s+|$)")
+RUNNING = ("paragraph", "item")
 _INITIALS = re.compile(r"(?:[a-z]\.)+")
 # A token ends at white space, and after a full stop of a script that puts none.
 _TOKEN = re.compile(r"[^\s。！？｡]*[。！？｡]++[\"'”’»)」』）]*|[^\s。！？｡]++")
@@ -75,6 +75,18 @@ class Sentence(NamedTuple):
     start: int
     end: int
 
+    def quote(self, **more: object) -> dict[str, object]:
+        """The sentence as part of an answer."""
+        return {"text": self.text, "start": self.start, "end": self.end, **more}
+
+
+class Block(NamedTuple):
+    """A part of a text that no sentence crosses, without its mark."""
+
+    start: int
+    end: int
+    kind: str
+
 
 def require_size(text: str, most: int) -> None:
     """Raises Refused for a text of more characters than can be read in a second."""
@@ -91,17 +103,19 @@ def split_sentences(text: str) -> list[Sentence]:
 
     No Markdown headings, rules, tables and fenced code, no list marks.
     """
-    found: list[Sentence] = []
-    for block in _blocks(text):
-        tokens = [token for start, end in block for token in _TOKEN.finditer(text, start, end)]
-        first = 0
-        for index, token in enumerate(tokens, 1):
-            following = tokens[index][0] if index < len(tokens) else ""
-            if not following or ends_sentence(token[0], following):
-                start, end = tokens[first].start(), token.end()
-                found.append(Sentence(text[start:end], start, end))
-                first = index
-    return found
+    return [s for block in blocks(text) if block.kind in RUNNING for s in sentences_in(text, block)]
+
+
+def sentences_in(text: str, block: Block) -> Iterator[Sentence]:
+    """The sentences of a block."""
+    tokens = list(_TOKEN.finditer(text, block.start, block.end))
+    first = 0
+    for index, token in enumerate(tokens, 1):
+        following = tokens[index][0] if index < len(tokens) else ""
+        if not following or ends_sentence(token[0], following):
+            start, end = tokens[first].start(), token.end()
+            yield Sentence(text[start:end], start, end)
+            first = index
 
 
 def ends_whole(sentence: str) -> bool:
@@ -121,30 +135,28 @@ def ends_sentence(token: str, following: str) -> bool:
     return not abbreviated and not following[:1].islower()
 
 
-def _blocks(text: str) -> list[list[tuple[int, int]]]:
-    """Blocks of running text, each a list of lines by start and end."""
-    blocks: list[list[tuple[int, int]]] = [[]]
-    fenced = False
-    for start, raw in _lines(text):
-        line = raw.strip()
-        fence = line.startswith(("```", "~~~"))
-        fenced ^= fence
-        outside = fenced or fence or not line.strip("-=*_ ") or line[0] == "|" or _HEADING.match(line)
-        item = None if outside else _LIST_MARK.match(line)
-        if (outside or item) and blocks[-1]:
-            blocks.append([])
-        if not outside:
-            begins = start + raw.index(line[0]) + (item.end() if item else 0)
-            blocks[-1].append((begins, start + len(raw)))
-    return [block for block in blocks if block]
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its place, its end included."""
-    place = 0
+def blocks(text: str) -> list[Block]:
+    """The paragraphs, list items, headings, and other parts (tables, fenced code) of a text, in order; no rules."""
+    found: list[Block] = []
+    fenced = is_open = False
+    start = 0
     for line in text.splitlines(keepends=True):
-        yield place, line
-        place += len(line)
+        bare = line.strip()
+        fence = bare.startswith(("```", "~~~"))
+        fenced ^= fence
+        mark = None if fenced or fence else _MARK.match(line)
+        other = "other" if fenced or fence or bare[:1] == "|" else ""
+        kind = other or ("paragraph" if mark is None else "heading" if mark["heading"] else "item")
+        if not bare.strip("-=*_ ") or fence:
+            is_open = False
+        elif mark or not is_open or (found[-1].kind == "other") is not bool(other):
+            inner = line[mark.end() :] if mark else line
+            found.append(Block(start + len(line) - len(inner.lstrip()), start + len(line.rstrip()), kind))
+            is_open = kind != "heading"
+        else:
+            found[-1] = found[-1]._replace(end=start + len(line.rstrip()))
+        start += len(line)
+    return [block for block in found if block.start < block.end]
 
 
 def split_words(text: str) -> list[str]:
