@@ -24,6 +24,7 @@ _MAX_CODE = 1024 * 1024
 _TIME = 5_000_000  # comparisons of lines
 _SHORT = 200_000
 _CONTEXT = 3
+_MAX_NAMES = 20
 _SECONDS = 20
 _NAMED = re.compile(
     r"^[ \t]{0,40}(?:(?:export|public|private|protected|static|async|pub|default|abstract|final) ){0,4}"
@@ -206,10 +207,15 @@ def _names(before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]) 
 def _sentence(added: int, removed: int, hunks: int, names: dict[str, list[str]]) -> str:
     if not hunks:
         return "The two are equal."
-    told = "; ".join(f"{word}: {', '.join(found[:20])}" for word, found in names.items() if found)
+    told = "; ".join(f"{word}: {_listed(found)}" for word, found in names.items() if found)
     places = f"{hunks} place{'s' * (hunks != 1)}"
     lines = f"{added} line{'s' * (added != 1)} added, {removed} removed, in {places}"
     return f"{lines}{'; ' if told else ''}{told}."
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def format_source(code: str, language: str) -> dict[str, object]:

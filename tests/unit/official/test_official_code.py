@@ -145,6 +145,12 @@ def test_a_function_whose_body_changed_is_named(a: str, b: str, names: str) -> N
     assert stats["sentence"].partition(" place")[2].partition("; ")[2].rstrip(".") == names
 
 
+def test_of_many_names_the_rest_is_counted() -> None:
+    stats: Any = extract_diff("", "".join(f"def f{n:02}():\n    pass\n" for n in range(22)))["stats"]
+    assert stats["sentence"].endswith("f18, f19 and 2 more.")
+    assert len(stats["names"]["new"]) == 22
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),
