@@ -138,9 +138,13 @@ def overlaid(
 def profile_records(records: object) -> dict[str, object]:
     """What the fields of a list of objects hold: types, missing values, distinct values, range and mean.
 
-    One object counts as a list of one; elements that are no objects are only counted, as `skipped`. A field is
-    missing where it is absent or null. Text fields report the range of their lengths.
+    One object counts as a list of one, but an object with nothing but a list of objects stands for that list. Elements
+    that are no objects are only counted, as `skipped`. A field is missing where it is absent or null. Text fields
+    report the range of their lengths.
     """
+    if isinstance(records, dict) and len(records) == 1:
+        (inner,) = records.values()
+        records = inner if isinstance(inner, list) and inner and isinstance(inner[0], dict) else records
     listed = records if isinstance(records, list) else [records]
     objects = [record for record in listed if isinstance(record, dict)]
     names = dict.fromkeys(name for record in objects for name in record)

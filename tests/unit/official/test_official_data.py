@@ -101,6 +101,23 @@ def test_booleans_are_no_numbers() -> None:
     assert found["fields"] == [{"name": "b", "types": {"boolean": 2}, "missing": 0, "distinct": 2}]
 
 
+@pytest.mark.parametrize(
+    ("records", "count", "names"),
+    [
+        ({"rows": [{"a": 1}, {"a": 2}]}, 2, ["a"]),
+        ({"rows": [{"a": 1}], "total": 1}, 1, ["rows", "total"]),
+        ({"rows": []}, 1, ["rows"]),
+        ({"rows": [1, 2]}, 1, ["rows"]),
+        ({"rows": {"a": 1}}, 1, ["rows"]),
+    ],
+)
+def test_an_object_that_only_wraps_records_stands_for_them(
+    records: Any, count: int, names: list[str]
+) -> None:
+    found: Any = profile_records(records)
+    assert (found["record_count"], [field["name"] for field in found["fields"]]) == (count, names)
+
+
 @pytest.mark.parametrize("records", [None, 3, "text", [], [1, None, []]])
 def test_what_holds_no_objects_has_no_fields(records: object) -> None:
     assert profile_records(records)["fields"] == []
