@@ -145,14 +145,18 @@ class ModelCalls:
     def _generate(self, model: LanguageModel, request: ModelRequest, cancel: Cancellation) -> ModelReply:
         if self._on_response is None or "stream" not in model.describe().features:
             return model.generate(request, cancel)
-        pieces, text = model.stream(request, cancel), ""
+        pieces, text, shown = model.stream(request, cancel), "", 0
         while True:
             try:
                 text += next(pieces).text
             except StopIteration as end:
+                self._on_response(partial_response(text))
                 reply: ModelReply = end.value
                 return reply
-            self._on_response(partial_response(text))
+            # A long text is read anew for some of its pieces only: for each it would cost its length squared.
+            if len(text) - shown > len(text) // 256:
+                self._on_response(partial_response(text))
+                shown = len(text)
 
     # -- the log ------------------------------------------------------------------------------------------------------
 

@@ -117,3 +117,12 @@ def test_a_model_that_streams_shows_its_response_as_it_grows() -> None:
     reply = REPLY._replace(text='{"response":"so"}')
     (asked,), _ = ask(FakeModel(reply, features=("stream",)), on_response=seen.append)
     assert (list(dict.fromkeys(seen)), asked.outcome) == (["", "s", "so"], reply)
+
+
+def test_a_long_reply_is_read_anew_for_some_of_its_letters_only() -> None:
+    seen: list[str] = []
+    reply = REPLY._replace(text='{"response":"' + "a long answer " * 1000 + '"}')
+    (asked,), _ = ask(FakeModel(reply, features=("stream",)), on_response=seen.append)
+    assert asked.outcome == reply
+    assert seen[-1] == "a long answer " * 1000, "the end is shown, too"
+    assert 256 < len(seen) < len(reply.text) / 4
