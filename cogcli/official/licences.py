@@ -8,94 +8,54 @@ from cogcli.official.sentences import require_size
 
 _MAX_TEXT = 2_000_000
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{2,200}?)[ \t]*(?:\*/|-->|$)", re.M)
-# Of each licence the phrases that its text has, all in small letters, blanks as one; the more special ones first.
-_PHRASES: dict[str, tuple[str, ...]] = {
-    "AGPL-3.0": (
-        "gnu affero general public license",
-        "version 3, 19 november 2007",
-        "remote network interaction",
-    ),
-    "LGPL-3.0": (
-        "gnu lesser general public license",
-        "version 3, 29 june 2007",
-        "additional permissions listed below",
-    ),
-    "LGPL-2.1": ("gnu lesser general public license", "version 2.1, february 1999"),
-    "LGPL-2.0": ("gnu library general public license", "version 2, june 1991"),
-    "GPL-3.0": ("gnu general public license", "version 3, 29 june 2007", "conveying verbatim copies"),
-    "GPL-2.0": (
-        "gnu general public license",
-        "version 2, june 1991",
-        "the act of running the program is not restricted",
-    ),
-    "GPL-1.0": ("gnu general public license", "version 1, february 1989"),
-    "GFDL-1.3": ("gnu free documentation license", "version 1.3, 3 november 2008"),
-    "GFDL-1.2": ("gnu free documentation license", "version 1.2, november 2002"),
-    "Apache-2.0": ("apache license", "version 2.0, january 2004", "grant of patent license"),
-    "MPL-2.0": (
-        "mozilla public license version 2.0",
-        "covered software",
-        "incompatible with secondary licenses",
-    ),
-    "MPL-1.1": ("mozilla public license version 1.1", "covered code", "initial developer"),
-    "EPL-2.0": ("eclipse public license - v 2.0", "secondary license", "contributor"),
-    "EPL-1.0": ("eclipse public license - v 1.0", "contributor"),
-    "EUPL-1.2": ("european union public licence v. 1.2", "the licensor"),
-    "CC0-1.0": ("cc0 1.0 universal", "affirmer", "waiver"),
-    "CC-BY-SA-4.0": ("attribution-sharealike 4.0 international", "adapter's license"),
-    "CC-BY-4.0": ("attribution 4.0 international", "licensed material"),
-    "Artistic-2.0": ("the artistic license 2.0", "copyright holder"),
-    "Artistic-1.0": ("artistic license", "the intent of this document is to state the conditions"),
-    "OFL-1.1": ("sil open font license version 1.1", "font software"),
-    "BSL-1.0": ("boost software license - version 1.0", "machine-executable object code"),
-    "PSF-2.0": ("python software foundation license version 2", "psf hereby grants"),
-    "Unlicense": ("this is free and unencumbered software released into the public domain",),
-    "WTFPL": ("do what the fuck you want to public license",),
-    "Zlib": (
-        "this software is provided 'as-is', without any express or implied",
-        "altered source versions must be plainly marked",
-    ),
-    "BSD-4-Clause": (
-        "redistribution and use in source and binary forms",
-        "all advertising materials mentioning features or use of this software",
-    ),
-    "BSD-3-Clause": ("redistribution and use in source and binary forms", "endorse or promote products"),
-    "BSD-2-Clause": (
-        "redistribution and use in source and binary forms",
-        "must reproduce the above copyright notice",
-    ),
-    "ISC": (
-        "permission to use, copy, modify, and/or distribute this software",
-        "provided that the above copyright notice",
-    ),
-    "0BSD": (
-        "permission to use, copy, modify, and/or distribute this software for any purpose",
-        "with or without fee is hereby granted",
-    ),
-    "MIT": (
-        "permission is hereby granted, free of charge",
-        "the above copyright notice and this permission notice",
-    ),
-    "MIT-0": ("permission is hereby granted, free of charge", "sell copies of the software"),
+# Of each licence the phrases that its text has, `|` between, in small letters, blanks as one; the more special first.
+_PHRASES = {
+    "AGPL-3.0": "gnu affero general public license | version 3, 19 november 2007 | remote network interaction",
+    "LGPL-3.0": "gnu lesser general public license | version 3, 29 june 2007 | additional permissions listed below",
+    "LGPL-2.1": "gnu lesser general public license | version 2.1, february 1999",
+    "LGPL-2.0": "gnu library general public license | version 2, june 1991",
+    "GPL-3.0": "gnu general public license | version 3, 29 june 2007 | conveying verbatim copies",
+    "GPL-2.0": "gnu general public license | version 2, june 1991 | the act of running the program is not restricted",
+    "GPL-1.0": "gnu general public license | version 1, february 1989",
+    "GFDL-1.3": "gnu free documentation license | version 1.3, 3 november 2008",
+    "GFDL-1.2": "gnu free documentation license | version 1.2, november 2002",
+    "Apache-2.0": "apache license | version 2.0, january 2004 | grant of patent license",
+    "MPL-2.0": "mozilla public license version 2.0 | covered software | incompatible with secondary licenses",
+    "MPL-1.1": "mozilla public license version 1.1 | covered code | initial developer",
+    "EPL-2.0": "eclipse public license - v 2.0 | secondary license | contributor",
+    "EPL-1.0": "eclipse public license - v 1.0 | contributor",
+    "EUPL-1.2": "european union public licence v. 1.2 | the licensor",
+    "CC0-1.0": "cc0 1.0 universal | affirmer | waiver",
+    "CC-BY-SA-4.0": "attribution-sharealike 4.0 international | adapter's license",
+    "CC-BY-4.0": "attribution 4.0 international | licensed material",
+    "Artistic-2.0": "the artistic license 2.0 | copyright holder",
+    "Artistic-1.0": "artistic license | the intent of this document is to state the conditions",
+    "OFL-1.1": "sil open font license version 1.1 | font software",
+    "BSL-1.0": "boost software license - version 1.0 | machine-executable object code",
+    "PSF-2.0": "python software foundation license version 2 | psf hereby grants",
+    "Unlicense": "this is free and unencumbered software released into the public domain",
+    "WTFPL": "do what the fuck you want to public license",
+    "Zlib": "this software is provided 'as-is' | altered source versions must be plainly marked",
+    "BSD-4-Clause": "redistribution and use in source and binary forms | all advertising materials mentioning features",
+    "BSD-3-Clause": "redistribution and use in source and binary forms | endorse or promote products",
+    "BSD-2-Clause": "redistribution and use in source and binary forms | must reproduce the above copyright notice",
+    "ISC": "permission to use, copy, modify, and/or distribute this software | provided that the above copyright",
+    "0BSD": "permission to use, copy, modify, and/or distribute this software for any purpose | with or without fee",
+    "MIT": "permission is hereby granted, free of charge | the above copyright notice and this permission notice",
+    "MIT-0": "permission is hereby granted, free of charge | sell copies of the software",
 }
 # Where a text only names a licence, as the head of a source file does.
-_NAMES = (
-    ("AGPL-3.0-or-later", r"gnu affero general public license[^.]{0,120}(?:version 3|any later version)"),
-    (
-        "LGPL-3.0-or-later",
-        r"gnu lesser general public license[^.]{0,120}version 3[^.]{0,80}any later version",
-    ),
-    (
-        "LGPL-2.1-or-later",
-        r"gnu lesser general public license[^.]{0,120}version 2\.1[^.]{0,80}any later version",
-    ),
-    ("GPL-3.0-or-later", r"gnu general public license[^.]{0,120}version 3[^.]{0,80}any later version"),
-    ("GPL-2.0-or-later", r"gnu general public license[^.]{0,120}version 2[^.]{0,80}any later version"),
-    ("Apache-2.0", r"licensed under the apache license,? version 2\.0|apache\.org/licenses/license-2\.0"),
-    ("MPL-2.0", r"subject to the terms of the mozilla public license, v\. 2\.0"),
-    ("MIT", r"(?:licensed|released|distributed) under the (?:terms of the )?mit licen[cs]e"),
-    ("BSD-3-Clause", r"(?:licensed|released) under the (?:3-clause|new|modified) bsd licen[cs]e"),
-)
+_NAMES = {
+    "AGPL-3.0-or-later": r"gnu affero general public license[^.]{0,120}(?:version 3|any later version)",
+    "LGPL-3.0-or-later": r"gnu lesser general public license[^.]{0,120}version 3[^.]{0,80}any later version",
+    "LGPL-2.1-or-later": r"gnu lesser general public license[^.]{0,120}version 2\.1[^.]{0,80}any later version",
+    "GPL-3.0-or-later": r"gnu general public license[^.]{0,120}version 3[^.]{0,80}any later version",
+    "GPL-2.0-or-later": r"gnu general public license[^.]{0,120}version 2[^.]{0,80}any later version",
+    "Apache-2.0": r"licensed under the apache license,? version 2\.0|apache\.org/licenses/license-2\.0",
+    "MPL-2.0": r"subject to the terms of the mozilla public license, v\. 2\.0",
+    "MIT": r"(?:licensed|released|distributed) under the (?:terms of the )?mit licen[cs]e",
+    "BSD-3-Clause": r"(?:licensed|released) under the (?:3-clause|new|modified) bsd licen[cs]e",
+}
 _CONFIDENCE = {"tag": 1.0, "text": 0.95, "name": 0.7}
 
 
@@ -110,10 +70,11 @@ def detect_licence(text: str) -> dict[str, object]:
     if tag:
         return _found(tag[1].strip(), "tag", [tag[0].strip()])
     plain = re.sub(r"[\s*#/;|]+", " ", text.replace("“", '"').replace("’", "'")).lower()
-    for licence, phrases in _PHRASES.items():
+    for licence, listed in _PHRASES.items():
+        phrases = listed.split(" | ")
         if all(phrase in plain for phrase in phrases):
-            return _found(licence, "text", list(phrases))
-    for licence, pattern in _NAMES:
+            return _found(licence, "text", phrases)
+    for licence, pattern in _NAMES.items():
         named = re.search(pattern, plain)
         if named:
             return _found(licence, "name", [named[0]])
