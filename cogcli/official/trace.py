@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import math
+from collections import Counter
 from typing import Any
 
 from cogcli.official.values import is_number
@@ -19,6 +20,7 @@ _FAILING = frozenset("failed error vetoed timeout timed_out aborted rejected den
 _ENDED = frozenset("done ok success succeeded completed skipped degraded".split()) | _FAILING
 _REFUSING = frozenset("veto deny denied block blocked refuse rejected".split())
 _BETWEEN = ("started", "start", "retried", "retry", "decided", "answered", "requested", "granted", "created")
+_ENDINGS = {("failed", "error"): "failed", ("completed", "end", "finished"): "done"}
 _VIEWS = ("decision_graph", "assumptions", "alternative_paths", "confidence", "risk_candidates", "summary")
 _LIMITS = ("failed", "retries", "error_rate", "elapsed_ms", "step_ms", "open", "events")
 
@@ -96,23 +98,15 @@ def _session(goal: str, events: list[object]) -> str:
 
 
 def _state(earlier: dict[str, object] | None) -> dict[str, Any]:
-    if earlier is not None:
-        if earlier.get("version") != VERSION or not _is_state(earlier):
-            raise Refused(
-                "unsupported", f"trace_state is none of version {VERSION}", "start with an empty one"
-            )
-        return copy.deepcopy(earlier)
-    return copy.deepcopy(_EMPTY)
+    if earlier is not None and (earlier.get("version") != VERSION or not _is_state(earlier)):
+        raise Refused("unsupported", f"trace_state is none of version {VERSION}", "start with an empty one")
+    return copy.deepcopy(_EMPTY if earlier is None else earlier)
 
 
 def _is_state(earlier: dict[str, Any]) -> bool:
-    steps = earlier.get("steps")
-    known = isinstance(steps, dict) and all(
-        isinstance(s, dict) and _NEW_STEP.keys() <= s.keys() for s in steps.values()
-    )
-    return known and all(
-        isinstance(earlier.get(name), type(v)) for name, v in _EMPTY.items() if v is not None
-    )
+    steps: Any = earlier.get("steps")
+    parts = all(isinstance(earlier.get(name), type(v)) for name, v in _EMPTY.items() if v is not None)
+    return parts and all(isinstance(s, dict) and _NEW_STEP.keys() <= s.keys() for s in steps.values())
 
 
 _NEW_STEP: dict[str, Any] = {"uses": "", "status": "pending", "starts": 0, "failed": 0, "retries": 0, "ms": 0}
@@ -141,10 +135,8 @@ def _fold(state: dict[str, Any], event: object) -> None:
     payload = event.get("payload", event.get("data"))
     data: dict[str, Any] = payload if isinstance(payload, dict) else {}
     both: dict[str, Any] = {**event, **data}
-    kind = (
-        _first(both if "event_type" not in event else event, "event_type", "type", "event", "kind", "name")
-        or "unknown"
-    )
+    named = both if "event_type" not in event else event
+    kind = _first(named, "event_type", "type", "event", "kind", "name") or "unknown"
     state["by_type"][kind] = state["by_type"].get(kind, 0) + 1
     at = _first(event, "timestamp", "time", "ts")
     if at:
@@ -168,27 +160,17 @@ def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dic
     if kind.endswith(("started", "start")):
         step["starts"] += 1
         step["status"] = "running"
-    ended = (
-        status
-        if status in _ENDED and not kind.endswith(_BETWEEN)
-        else "failed"
-        if kind.endswith(("failed", "error"))
-        else ""
-    )
-    if kind.endswith(("completed", "end", "finished")) and not ended:
-        ended = "done"
+    ended = status if status in _ENDED and not kind.endswith(_BETWEEN) else ""
+    ended = ended or next((end for endings, end in _ENDINGS.items() if kind.endswith(endings)), "")
     if ended:
         step["status"] = ended
         step["failed"] += ended in _FAILING
     metrics = event.get("metrics")
-    latency = both.get(
-        "latency_ms",
-        both.get("duration_ms", metrics.get("duration_ms") if isinstance(metrics, dict) else None),
-    )
+    given = {**metrics, **both} if isinstance(metrics, dict) else both
+    latency = given.get("latency_ms", given.get("duration_ms"))
     if ended and is_number(latency):
         step["ms"] = round(step["ms"] + latency, 6)
-    if isinstance(both.get("depends_on"), list):
-        step["depends_on"] = [str(one) for one in both["depends_on"]]
+    step["depends_on"] = [str(one) for one in _listed(both, "depends_on")] or step["depends_on"]
 
 
 def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int) -> None:
@@ -198,10 +180,8 @@ def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], ste
     if decision and kind.endswith(("decided", "decision", "verified")):
         shown = {"decision": decision, "by": _first(both, "gate", "rule", "policy", "agent_id")}
         _add(state["decisions"], {**place, **shown, "reason": _first(both, "reason")[:_MAX_TEXT]})
-    stated = _listed(both, "assumptions") or (
-        [both.get("text", both.get("message"))] if "assum" in kind else []
-    )
-    for one in stated:
+    said = [both.get("text", both.get("message"))] if "assum" in kind else []
+    for one in _listed(both, "assumptions") or said:
         if one:
             _add(state["assumptions"], {**place, "statement": one})
     options = _listed(both, "alternatives") or _listed(both, "candidates")
@@ -233,59 +213,42 @@ def _add(entries: list[Any], entry: object) -> None:
 
 
 def _graph(state: dict[str, Any]) -> dict[str, object]:
+    steps, decisions = state["steps"], {f"decision-{n}": one for n, one in enumerate(state["decisions"], 1)}
     nodes = [
-        {"id": name, "kind": "step", "uses": s["uses"], "status": s["status"]}
-        for name, s in state["steps"].items()
+        {"id": name, "kind": "step", "uses": s["uses"], "status": s["status"]} for name, s in steps.items()
     ]
-    edges = [{"from": one, "to": name} for name, s in state["steps"].items() for one in s["depends_on"]]
-    for number, decision in enumerate(state["decisions"], 1):
-        nodes.append(
-            {
-                "id": f"decision-{number}",
-                "kind": "decision",
-                "by": decision["by"],
-                "status": decision["decision"],
-            }
-        )
-        edges += [{"from": decision["step"], "to": f"decision-{number}"}] if "step" in decision else []
+    edges = [{"from": one, "to": name} for name, s in steps.items() for one in s["depends_on"]]
+    for name, made in decisions.items():
+        nodes.append({"id": name, "kind": "decision", "by": made["by"], "status": made["decision"]})
+        edges += [{"from": made["step"], "to": name}] if "step" in made else []
     return {"nodes": nodes, "edges": edges}
 
 
 def _risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for name, step in state["steps"].items():
-        if step["failed"]:
-            found.append(
-                {"kind": "failed", "step": name, "severity": "high", "text": f"{name}: {step['status']}"}
-            )
-        if step["retries"]:
-            found.append(
-                {
-                    "kind": "retried",
-                    "step": name,
-                    "severity": "low",
-                    "text": f"{name}: {step['retries']} retries",
-                }
-            )
-        if step["status"] == "running":
-            found.append({"kind": "open", "step": name, "severity": "medium", "text": f"{name}: no end"})
+        flags = (
+            ("failed", "high", step["failed"], step["status"]),
+            ("retried", "low", step["retries"], f"{step['retries']} retries"),
+            ("open", "medium", step["status"] == "running", "no end"),
+        )
+        found += [
+            {"kind": kind, "step": name, "severity": severity, "text": f"{name}: {text}"}
+            for kind, severity, holds, text in flags
+            if holds
+        ]
     for decision in state["decisions"]:
         if decision["decision"].lower() in _REFUSING:
             text = f"{decision['by'] or 'decision'}: {decision['decision']}"
-            found.append({"kind": "refused", "severity": "medium", "text": text, **_place(decision)})
+            place = {"step": decision["step"]} if "step" in decision else {}
+            found.append({"kind": "refused", "severity": "medium", "text": text, **place})
     return found + [
         {"kind": "threshold", "severity": "high", "text": text} for text in _breaches(_metrics(state), limits)
     ]
 
 
-def _place(entry: dict[str, Any]) -> dict[str, object]:
-    return {"step": entry["step"]} if "step" in entry else {}
-
-
 def _summary(goal: str, state: dict[str, Any]) -> str:
-    counts: dict[str, int] = {}
-    for step in state["steps"].values():
-        counts[step["status"]] = counts.get(step["status"], 0) + 1
+    counts = Counter(step["status"] for step in state["steps"].values())
     steps = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     times = f" from {state['first_at']} to {state['last_at']}" if state["first_at"] else ""
     retries = sum(step["retries"] for step in state["steps"].values())
@@ -307,25 +270,16 @@ def monitor_trace(trace: dict[str, object], thresholds: dict[str, object] | None
     alerts = _breaches(metrics, _limits(thresholds))
     flags = [name for name in ("failed", "retries", "open") if metrics.get(name)]
     status = "alert" if alerts else "warning" if flags else "ok"
-    return {
-        "status": status,
-        "risk_flags": flags,
-        "alerts": alerts,
-        "metrics": metrics,
-        "method": "rules:thresholds",
-    }
+    answer: dict[str, object] = {"status": status, "risk_flags": flags, "alerts": alerts}
+    return answer | {"metrics": metrics, "method": "rules:thresholds"}
 
 
 def _metrics(trace: dict[str, Any]) -> dict[str, float]:
     listed = trace.get("steps")
-    entries = (
-        list(listed.values()) if isinstance(listed, dict) else listed if isinstance(listed, list) else []
-    )
+    entries = list(listed.values()) if isinstance(listed, dict) else _listed(trace, "steps")
     steps = [step for step in entries if isinstance(step, dict)]
     given = trace.get("metrics")
-    found = (
-        {name: value for name, value in given.items() if is_number(value)} if isinstance(given, dict) else {}
-    )
+    found = {k: v for k, v in given.items() if is_number(v)} if isinstance(given, dict) else {}
     if not steps:
         return found
     failed = sum(1 for step in steps if step.get("failed") or step.get("status") in _FAILING)
@@ -354,8 +308,5 @@ def _limits(thresholds: dict[str, object] | None) -> dict[str, float]:
 
 
 def _breaches(metrics: dict[str, float], limits: dict[str, float]) -> list[str]:
-    return [
-        f"{name} is {metrics[name]}, over {limit}"
-        for name, limit in limits.items()
-        if metrics.get(name, 0) > limit
-    ]
+    over = [name for name, limit in limits.items() if metrics.get(name, 0) > limit]
+    return [f"{name} is {metrics[name]}, over {limits[name]}" for name in over]
