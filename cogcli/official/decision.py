@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.official.options import check_constraints, read_options
 from cogcli.official.values import is_number
@@ -17,8 +17,8 @@ _STATED = ("failure_modes", "risks", "cons")
 class _Candidate(NamedTuple):
     id: str
     score: float | None
-    broken: list[object]
-    unchecked: list[object]
+    broken: list[dict[str, object]]
+    unchecked: list[dict[str, object]]
     analysis: dict[str, object]
     missing: list[object]
 
@@ -56,18 +56,13 @@ def justify_option(
     close = margin < _TOLERATED[risk_tolerance or "medium"] and len(eligible) > 1
     best = None if len(tied) > 1 or close else eligible[0]
     level = "none" if len(tied) > 1 else next((name for least, name in _LEVELS if margin >= least), "low")
-    recommendation = (
-        best.id
-        if best
-        else "No recommendation: "
-        + (
-            f"{', '.join(tied)} tie"
-            if len(tied) > 1
-            else f"{eligible[0].id} leads {eligible[1].id} by only {margin}"
-        )
+    why = (
+        f"{', '.join(tied)} tie"
+        if len(tied) > 1
+        else f"{' leads '.join(c.id for c in eligible[:2])} by only {margin}"
     )
     answer: dict[str, object] = {
-        "recommendation": recommendation,
+        "recommendation": best.id if best else f"No recommendation: {why}",
         "alternatives_considered": [_alternative(c, eligible[0]) for c in candidates if c is not best],
         "confidence_score": margin,
         "confidence_level": level,
@@ -87,24 +82,13 @@ def _candidates(
     found = []
     for option in options:
         given = option.given if isinstance(option.given, dict) else {}
-        score = given.get("score")
-        analysis = analyses.get(option.id)
-        inner = analysis.given if analysis and isinstance(analysis.given, dict) else {}
-        merged = option._replace(
-            attributes={**(analysis.attributes if analysis else {}), **option.attributes}
-        )
+        analysis = analyses.get(option.id, option._replace(given={}, attributes={}))
+        inner = analysis.given if isinstance(analysis.given, dict) else {}
+        merged = option._replace(attributes=analysis.attributes | option.attributes)
         broken, unchecked = check_constraints(merged, constraints)
-        stated = [entry for entry in _listed(inner, "broken_constraints") if entry not in broken]
-        found.append(
-            _Candidate(
-                option.id,
-                _score(score),
-                [*broken, *stated],
-                list(unchecked),
-                inner,
-                _listed(given, "missing"),
-            )
-        )
+        broken += [entry for entry in _listed(inner, "broken_constraints") if entry not in broken]
+        missing = _listed(given, "missing")
+        found.append(_Candidate(option.id, _score(given.get("score")), broken, unchecked, inner, missing))
     return found
 
 
@@ -116,7 +100,7 @@ def _score(given: object) -> float | None:
     return float(given)
 
 
-def _listed(entry: dict[str, object], name: str) -> list[object]:
+def _listed(entry: dict[str, object], name: str) -> list[Any]:
     value = entry.get(name)
     return value if isinstance(value, list) else []
 
@@ -128,17 +112,16 @@ def _alternative(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
     return entry | {"broken_constraints": candidate.broken, "best_on": _listed(candidate.analysis, "best_on")}
 
 
-def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
-    if len(tied) > 1:
-        found.append({"kind": "tie", "options": tied})
-    found += [
-        {"kind": "unscored", "option": c.id, "missing": c.missing} for c in candidates if c.score is None
+def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object]:
+    return [
+        *([{"kind": "tie", "options": tied}] if len(tied) > 1 else []),
+        *({"kind": "unscored", "option": c.id, "missing": c.missing} for c in candidates if c.score is None),
+        *(
+            {"kind": "unchecked-constraint", "option": c.id, "entry": e}
+            for c in candidates
+            for e in c.unchecked
+        ),
     ]
-    found += [
-        {"kind": "unchecked-constraint", "option": c.id, "entry": e} for c in candidates for e in c.unchecked
-    ]
-    return found
 
 
 def _failure_modes(best: _Candidate) -> list[object]:
@@ -151,20 +134,17 @@ def _failure_modes(best: _Candidate) -> list[object]:
     return worst + [entry for owner in owners for name in _STATED for entry in _listed(owner, name)]
 
 
-def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[dict[str, object]]:
-    lacking: list[dict[str, object]] = [
-        {"action": "give a number", "option": c.id, "criterion": name}
-        for c in candidates
-        if c.score is None
-        for name in c.missing
+def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
+    lacking = [(c.id, name) for c in candidates if c.score is None for name in c.missing]
+    return [
+        *([{"action": "add a criterion", "options": tied}] if len(tied) > 1 else []),
+        *({"action": "give a number", "option": option, "criterion": name} for option, name in lacking),
+        *(
+            {"action": "check a constraint", "option": c.id, "entry": e}
+            for c in candidates
+            for e in c.unchecked
+        ),
     ]
-    checks: list[dict[str, object]] = [
-        {"action": "check a constraint", "option": c.id, "entry": entry}
-        for c in candidates
-        for entry in c.unchecked
-    ]
-    split: list[dict[str, object]] = [{"action": "add a criterion", "options": tied}] if len(tied) > 1 else []
-    return [*split, *lacking, *checks]
 
 
 def _readable(goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]) -> str:

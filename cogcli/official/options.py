@@ -6,11 +6,12 @@ Nothing is estimated: an option without a number for a criterion is `unscored`, 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-from cogcli.official.values import is_number
+from cogcli.official.values import is_number, kind_of
 from cogcli.sdk import Refused
 
 _MAX_OPTIONS = 500
@@ -22,9 +23,8 @@ _LOWER = frozenset(
     "price cost costs fee fees latency duration time delay delays error errors failure failures defect defects risk "
     "risks effort distance days hours minutes".split()
 )
-_DIRECTIONS = dict.fromkeys(
-    ("min", "minimize", "minimise", "lower", "lowest", "low", "down"), "lower"
-) | dict.fromkeys(("max", "maximize", "maximise", "higher", "highest", "high", "up"), "higher")
+_DIRECTIONS = dict.fromkeys("min minimize minimise lower lowest low down".split(), "lower")
+_DIRECTIONS |= dict.fromkeys("max maximize maximise higher highest high up".split(), "higher")
 _WANTED = (
     ("lower", "lowest|minimi[sz]e|least|smallest|fewest|reduce|lower"),
     ("higher", "highest|maximi[sz]e|most|largest|greatest|increase|higher"),
@@ -75,10 +75,9 @@ def read_options(options: list[object]) -> list[Option]:
     if len(options) > _MAX_OPTIONS:
         raise Refused("too-large", f"{len(options)} options; at most {_MAX_OPTIONS} are compared")
     read = [_read(option, position) for position, option in enumerate(options, 1)]
-    names = [option.id for option in read]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise Refused("bad-data", f"two options are called {twice!r:.60}", "give each an `id` of its own")
+    (name, count), *_ = Counter(option.id for option in read).most_common(1)
+    if count > 1:
+        raise Refused("bad-data", f"two options are called {name!r:.60}", "give each an `id` of its own")
     return read
 
 
@@ -86,12 +85,9 @@ def _read(option: object, position: int) -> Option:
     if isinstance(option, str):
         return Option(option.partition(":")[0].strip() or f"option-{position}", option, numbers_in(option))
     if not isinstance(option, dict):
-        raise Refused(
-            "bad-data", f"option {position}: expected text or an object, found {type(option).__name__}"
-        )
-    name = next(
-        (str(option[key]) for key in _NAMES if isinstance(option.get(key), (str, int))), f"option-{position}"
-    )
+        raise Refused("bad-data", f"option {position}: expected text or an object, found {kind_of(option)}")
+    names = (str(option[key]) for key in _NAMES if isinstance(option.get(key), (str, int)))
+    name = next(names, f"option-{position}")
     inner = option["option"] if isinstance(option.get("option"), dict) else {}
     return Option(name, option, _attributes(inner) | _attributes(option))
 
@@ -132,17 +128,11 @@ def analyze_options(
     read = read_options(options)
     names = list(dict.fromkeys(name for option in read for name in option.attributes))
     shared = {name: [n for option in read if (n := option.number(name)) is not None] for name in names}
-    compared = {
-        name: numbers for name, numbers in shared.items() if len(numbers) > 1 and len(set(numbers)) > 1
-    }
+    compared = {name: numbers for name, numbers in shared.items() if len(set(numbers)) > 1}
     stated = _stated_limits(list(shared), goal, context or "")
     analyzed = [_analyzed(option, compared, goal, constraints or {}, stated) for option in read]
     broken = sum(1 for entry in analyzed if entry["broken_constraints"])
-    notes = (
-        f"{len(read)} options, {len(compared)} attributes compared, {broken} options break a constraint"
-        if compared
-        else f"{len(read)} options without a number to compare, {broken} break a constraint"
-    )
+    notes = f"{len(read)} options, {len(compared)} attributes compared, {broken} options break a constraint"
     return {"analyzed_options": analyzed, "analysis_notes": notes, "method": "rules:extremes"}
 
 
@@ -171,9 +161,7 @@ def _analyzed(
     return {
         "id": option.id,
         "option": option.given,
-        "attributes": {
-            name: value for name, value in option.attributes.items() if name not in (*_NAMES, *_NESTED)
-        },
+        "attributes": {n: value for n, value in option.attributes.items() if n not in (*_NAMES, *_NESTED)},
         "best_on": [entry["attribute"] for entry in out if entry["is"] == "best"],
         "worst_on": [entry["attribute"] for entry in out if entry["is"] == "worst"],
         "stands_out": out,
@@ -214,10 +202,9 @@ def check_constraints(
     for key, given in constraints.items():
         name = plain(key)
         kind, _, rest = name.partition(" ")
-        limits: dict[str, object] = {kind: given} if kind in ("max", "min") and rest else {}
-        if isinstance(given, dict):
-            limits = given
-        name = rest if limits and limits is not given else name
+        limits: dict[str, object] = given if isinstance(given, dict) else {}
+        if kind in ("max", "min") and rest and not limits:
+            name, limits = rest, {kind: given}
         value = option.attributes.get(name)
         holds = _fits(value, option.number(name), limits) if limits else _equals(value, given)
         entry = {"constraint": {key: given}, "attribute": name, "found": value}
@@ -238,9 +225,8 @@ def _fits(value: object, number: Fraction | None, limits: dict[str, object]) -> 
 
 
 def _equals(value: object, given: object) -> bool:
-    return any(
-        value == one and type(value) is type(one) for one in (given if isinstance(given, list) else [given])
-    )
+    listed = given if isinstance(given, list) else [given]
+    return any(value == one and type(value) is type(one) for one in listed)
 
 
 def score_options(
@@ -286,17 +272,19 @@ def _criteria(
         given = [name for name in first if all(option.number(name) is not None for option in read)]
     found = [_criterion(entry, goal) for entry in given]
     factor = _TOLERANCE[tolerance or "medium"]
-    risky = [
-        c._replace(weight=c.weight * factor) if {"risk", "risks"} & set(c.name.split()) else c for c in found
-    ]
-    return list({criterion.name: criterion for criterion in risky}.values())
+    return list(
+        {c.name: c._replace(weight=c.weight * (factor if _is_risk(c) else 1)) for c in found}.values()
+    )
+
+
+def _is_risk(criterion: Criterion) -> bool:
+    return not {"risk", "risks"}.isdisjoint(criterion.name.split())
 
 
 def _criterion(entry: object, goal: str) -> Criterion:
     fields = entry if isinstance(entry, dict) else {"name": entry}
-    name = next(
-        (fields[key] for key in ("name", "id", "criterion", "label") if isinstance(fields.get(key), str)), ""
-    )
+    names = [fields.get(key) for key in ("name", "id", "criterion", "label")]
+    name = next((name for name in names if isinstance(name, str)), "")
     weight = fields.get("weight", 1)
     if not name or not is_number(weight) or not 0 <= weight <= 1e6:
         raise Refused("bad-data", f"criterion {entry!r:.60}: expected a name, and a weight from 0 to 1e6")
@@ -363,7 +351,7 @@ def _summary(entries: list[dict[str, object]], known: list[Criterion], tolerance
     lacking = [f"{entry['id']} ({entry['reason']})" for entry in entries if entry["status"] == "unscored"]
     if lacking:
         said.append(f"Unscored: {', '.join(lacking[:10])}.")
-    if tolerance and not any({"risk", "risks"} & set(criterion.name.split()) for criterion in known):
+    if tolerance and not any(map(_is_risk, known)):
         said.append("No criterion is called risk, so the risk tolerance changed nothing.")
     return " ".join(said)
 
@@ -372,9 +360,8 @@ def _tradeoffs(best: list[str], parts: dict[str, dict[str, Fraction]]) -> list[d
     """Pairs of the best five where each is better by some criterion."""
     found: list[dict[str, object]] = []
     for a, b in combinations(best, 2):
-        better = {
-            one: [n for n in parts[one] if parts[one][n] > parts[two][n]] for one, two in ((a, b), (b, a))
-        }
-        if all(better.values()):
-            found.append({"a": a, "b": b, "a_better_on": better[a], "b_better_on": better[b]})
+        of_a = [name for name, part in parts[a].items() if part > parts[b][name]]
+        of_b = [name for name, part in parts[b].items() if part > parts[a][name]]
+        if of_a and of_b:
+            found.append({"a": a, "b": b, "a_better_on": of_a, "b_better_on": of_b})
     return found[:_MAX_TRADEOFFS]
