@@ -6,13 +6,15 @@ import http.client
 import json
 import os
 import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.serving import Server, calling, serving
+from fakes.serving import INITIALIZE, Server, calling, serving
 from support.project import Project
 
 anyio = pytest.importorskip("anyio")
@@ -334,6 +336,42 @@ def test_what_the_how_to_says_works_when_it_is_pasted(served: Project) -> None:
                         assert not (await client.call_tool("demo__upper", {"text": "x"})).is_error
 
             anyio.run(talk)
+
+
+def names_of(tools: dict[str, Any]) -> set[str]:
+    return {tool["name"] for tool in tools["result"]["tools"]}
+
+
+SERVED: dict[str, Callable[[set[str]], bool]] = {
+    "--skill": lambda names: "text__brief" in names and all(re.match("text__brief$|doc__", n) for n in names),
+    "--tool-names": lambda names: "text.brief" in names,
+}
+"""What holds for the names of the tools, by the flag of a line."""
+
+
+@pytest.mark.slow
+def test_every_shell_line_of_the_how_to_serves_what_it_says(project: Project) -> None:
+    lines = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)[0].splitlines()
+    token, flags = "", set()
+    for line in lines:
+        if not line.startswith("cogcli "):
+            subprocess.run(["bash", "-euc", line], cwd=project.root, check=True)
+            token = (project.root / "token").read_text().strip()
+            continue
+        words = [word.replace("8765", "0") for word in shlex.split(line, comments=True)]
+        assert words[:3] == ["cogcli", "serve", "mcp"]
+        flags.add(words[3])
+        with serving(project, *words[3:]) as server:
+            if "--http" in words:
+                url = url_of(server).replace("0.0.0.0", "127.0.0.1")
+                headers = {"Authorization": f"Bearer {token}"} if "--token-file" in words else {}
+                assert asked(url, json.dumps(INITIALIZE).encode(), **headers)[0] == 200
+                assert (asked(url)[0] == 401) == bool(headers), "nobody without the token"
+            else:
+                server.start()
+                server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+                assert SERVED[words[3]](names_of(server.frame(1))), line
+    assert flags == {*SERVED, "--http"}
 
 
 # -- HTTP --------------------------------------------------------------------------------------------------------------
