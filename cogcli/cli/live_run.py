@@ -32,11 +32,13 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 class DisplayListener:
     """Passes the events of a run to its display, and keeps the root run's wall time in milliseconds.
 
-    A display that raises gets no further event: what is displayed never ends a run.
+    A display that raises gets no further event: what is displayed never ends a run. `before` is called once, before the
+    first event.
     """
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, before: Callable[[], None] | None = None) -> None:
         self.display = display
+        self._before = before
         self.wall_ms: int | None = None
         self._failed = False
         self._root: str | None = None
@@ -50,6 +52,9 @@ class DisplayListener:
         if self._failed:
             return
         try:
+            if self._before:
+                self._before()
+                self._before = None
             self.display(event)
         except Exception:
             self._failed = True
@@ -135,12 +140,15 @@ def resume_run(
     """Resume a run with a display. Raises what `app.resume.resume` does."""
     from cogcli.app.resume import resume
 
-    control, listener = Control(), DisplayListener(display_of(context))
     done: list[str] = []
+
+    def tell_kept() -> None:
+        if done and not request.abort and not context.screen.quiet:
+            context.screen.notify(visible(f"kept from before: {', '.join(done)}") + "\n")
+
+    control, listener = Control(), DisplayListener(display_of(context), tell_kept)
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
         listener.display.recall(_noting(iterate_events(directory), done))
-    if done and not request.abort and not context.screen.quiet:
-        context.screen.notify(visible(f"kept from before: {', '.join(done)}") + "\n")
     with _watch(context, listener, control):
         result = resume(
             context.settings, directory, request,

@@ -161,10 +161,12 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
 def _respelt(error: CogcliError | Problem, argv: list[str]) -> list[str] | None:
     """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what."""
     meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
-    places = [n for n, word in enumerate(argv) if typed and typed[-1] in word.split("=", 1)]
+    places = [n for n, word in enumerate(argv) if typed and typed[-1] in (word, *word.split("=", 1))]
     if meant is None or len(places) != 1:
         return None
     (place,) = places
+    if meant[1] == f"-p {argv[place]}":
+        return [*argv[:place], "-p", *argv[place:]]
     word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
     fixed = [*argv[:place], word, *argv[place + 1 :]]
     named = [_name_of(each) for each in fixed if "=" in each]

@@ -13,7 +13,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
 from cogcli.cli.options import wrong_value
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.files import write_atomic
+from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.problems import suggestion
 from cogcli.report.check_report import CheckReport, markdown
 
@@ -75,7 +75,7 @@ def _write_file(path: str, text: str) -> None:
         write_atomic(path, text.encode("utf-8", "backslashreplace"), mode=0o644)
     except OSError as error:
         message = f"report `{path}` cannot be written: {error.strerror or error}"
-        hint = "free some space, or name another file"
+        hint = f"{hint_for_write(error)}, or name another file"
         raise EnvironmentRefusal("env.disk", message, hint=hint) from error
 
 

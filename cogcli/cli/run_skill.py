@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import options_of, policy_request, run_given
+from cogcli.app.settings import Settings
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
@@ -16,6 +19,7 @@ from cogcli.cli.progress import Display, EventStream, MaskedJson
 from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.problems import meant_hint
 from cogcli.core.terminal_text import visible
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import RunFold
@@ -59,7 +63,8 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
         raise SkillNotFoundError(
             "skill.not-found",
             f"`{skill_id}` is no skill id",
-            hint="an id is domain.slug; see cogcli skills ls",
+            hint=meant_hint(_skills_of_file(context.settings, skill_id))
+            or "an id is domain.slug; see cogcli skills ls",
         )
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)
@@ -67,6 +72,15 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
     policy = _policy_request(context, flags, problems)
     request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, policy=policy, **options)
     return GivenRun(request, [*problems, *read.problems], read.doubtful)
+
+
+def _skills_of_file(settings: Settings, path: str) -> list[str]:
+    """The ids of the skills that a file holds."""
+    registry, wanted = open_registry(settings), os.path.realpath(os.path.join(settings.base, path))
+    files = (
+        (id, os.path.realpath(file)) for id in registry.ids("skill") for file in registry.paths("skill", id)
+    )
+    return [id for id, file in files if file == wanted]
 
 
 def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
 from cogcli.cli.streams import OutputStream
 from cogcli.cli.trace_tree import TracedEpisode, next_commands, show_tree, waiting_lines
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.files import hint_for_write
 from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
@@ -164,7 +165,7 @@ def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: s
         raise _file_exists(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
-        hint = "free some space, or name another file"
+        hint = f"{hint_for_write(error)}, or name another file"
         raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
 
 

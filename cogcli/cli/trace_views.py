@@ -92,7 +92,7 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""
         hint = suggestion(reference, places) or some or "nothing is told of what was read or written"
-        raise wrong_value(f"`--why {reference[:80]}`: nothing was read or written there", hint)
+        raise wrong_value(f"`--why`: nothing was read or written at `{reference[:80]}`", hint)
     return causes(reference, shown.fold, flow, specs)
 
 

@@ -11,6 +11,7 @@ and the methods of its commands that parse.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
@@ -29,6 +30,8 @@ from cogcli.core.system_text import require_argument
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
+_PAIR = re.compile(r"\w[\w-]*:?=.*", re.DOTALL)
+"""`text=hi`: an input, where its flag was left out."""
 _Refused = cast("type[Exception]", typer.BadParameter.__base__)
 
 
@@ -217,7 +220,11 @@ class LazyCommand(_Level, TyperCommand):
         lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
         if extra := [*rest, *(word for words in lists for word in words[self.declared.most :])]:
             what, look = f"`{self.words}` has no place for `{extra[0]}`", f"cogcli {self.words} --help"
-            raise UsageError("usage.value", what, expected=usage(self) or "no further words", next=(look,))
+            takes_inputs = "-p" in self.flags_of(ctx) and _PAIR.fullmatch(extra[0])
+            hint, next = (f"did you mean `-p {extra[0]}`?", ()) if takes_inputs else ("", (look,))
+            raise UsageError(
+                "usage.value", what, expected=usage(self) or "no further words", hint=hint, next=next
+            )
         return rest
 
 
@@ -253,11 +260,11 @@ class LazyGroup(_Level, TyperGroup):
 
     def _no_command(self, word: str, known: list[str]) -> UsageError:
         what = f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
-        hint, next = suggestion(word, known), f"cogcli {self.words}".rstrip()
+        hint, next = suggestion(word, known), f"{f'cogcli {self.words}'.rstrip()} --help"
         if not self.words and "." in word:
             hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
         hint = hint or f"there is {', '.join(known)}"
-        return UsageError("usage.command", what, hint=hint, next=(f"{next} --help",))
+        return UsageError("usage.command", what, hint=hint, next=(next,))
 
 
 def usage(command: Any) -> str:

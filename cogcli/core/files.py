@@ -25,6 +25,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | g
 _CHUNK = 1 << 20
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _WRITE_HINTS = {
+    errno.ENOENT: "make its folder first",
     **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file stands where a folder has to be: move it away"),
     errno.EISDIR: "a folder stands where the file has to be: move it away",
     errno.ENAMETOOLONG: "choose a shorter name",

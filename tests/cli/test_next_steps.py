@@ -15,6 +15,8 @@ MEANT = {
     ("run", "demo.greet", "--inputfile", "a.json"): "cogcli run demo.greet --input-file a.json",
     ("run", "demo.greet", "--inputfile=a.json"): "cogcli run demo.greet --input-file=a.json",
     ("run", "demo.greet", "-p", "txt=x"): "cogcli run demo.greet -p text=x",
+    ("run", "demo.greet", "text=a b", "-q"): "cogcli run demo.greet -p 'text=a b' -q",
+    ("run", "skills/local/demo/greet/skill.yaml", "-p", "text=x"): "cogcli run demo.greet -p text=x",
     ("lss", "--all"): "cogcli ls --all",
     ("ls", "--outcome", "eror"): "cogcli ls --outcome error",
     ("config", "show", "max_worker"): "cogcli config show max_workers",
@@ -23,6 +25,8 @@ MEANT = {
         "cogcli run demo.greet -p text=x --bind demo.text.upper=b",
 }  # fmt: skip
 LOOK = {
+    ("demo.greet",): "cogcli skills ls",
+    ("run", "demo.greet", "password=x"): "cogcli run --help",
     ("run", "xylograph.qqq"): "cogcli skills ls",
     ("run", "demo.greet", "--input", "{text"): "cogcli help inputs",
     ("run", "demo.greet", "--input-file", "skills"): "cogcli help inputs",

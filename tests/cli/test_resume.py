@@ -528,3 +528,4 @@ def test_a_resume_says_what_is_kept(project: Any) -> None:
     assert "kept from before: first\n" in project.run(*resume).assert_ok().err
     project.run("run", "demo.both").assert_exit(5)
     assert "kept from before" not in project.run(*resume, "-q").assert_ok().err
+    assert "kept from before" not in project.run("resume", "@last").assert_exit(2).err, "nothing goes on"

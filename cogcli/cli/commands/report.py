@@ -16,7 +16,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.trace_tree import TracedEpisode, continuations
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.core.files import write_atomic
+from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import short_episode
@@ -99,7 +99,7 @@ def _write(path: str, page: bytes) -> None:
         write_atomic(path, page, mode=0o644)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
-        hint = "free some space, or name another file"
+        hint = f"{hint_for_write(error)}, or name another file"
         raise EnvironmentRefusal("env.disk", f"`{path}` cannot be written: {reason}", hint=hint) from error
 
 

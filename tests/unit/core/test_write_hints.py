@@ -22,4 +22,5 @@ def test_the_hint_is_about_the_cause(tmp_path: Path) -> None:
             write_atomic(tmp_path / path, b"")
         assert words in hint_for_write(refused.value), path
     assert hint_for_write(OSError(errno.ENOSPC, "full")) == "free some space"
+    assert hint_for_write(FileNotFoundError(errno.ENOENT, "no")) == "make its folder first"
     assert hint_for_write(PermissionError(errno.EACCES, "no")) == "make the directory writable"
