@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from graphlib import CycleError, TopologicalSorter
 
-from cogcli.official.values import is_number
+from cogcli.official.values import is_number, records_of
 from cogcli.sdk import Refused
 
 _MAX_STEPS = 10_000
@@ -55,11 +56,9 @@ def estimate_budget(plan: dict[str, object], limits: dict[str, object] | None = 
 
 def _steps(plan: dict[str, object]) -> dict[str, dict[str, object]]:
     listed = plan.get("steps")
-    steps = [step for step in listed if isinstance(step, dict)] if isinstance(listed, list) else []
-    if not steps or not isinstance(listed, list):
+    if not listed or not isinstance(listed, list):
         raise Refused("no-evidence", "the plan has no steps", "give `steps`, a list of objects")
-    if len(steps) != len(listed):
-        raise Refused("bad-data", "a step of the plan is no object")
+    steps = records_of(listed, "plan.steps")
     if len(steps) > _MAX_STEPS:
         raise Refused("too-large", f"{len(steps)} steps; at most {_MAX_STEPS} are read")
     found = {str(step.get("id", f"step-{number}")): step for number, step in enumerate(steps, 1)}
@@ -129,15 +128,11 @@ def _longest(steps: dict[str, dict[str, object]], times: dict[str, float]) -> fl
         before[step] = [str(one) for one in named] if isinstance(named, list) else previous
         previous = [step]
     ends: dict[str, float] = {}
-    waiting = dict(before)
-    while waiting:
-        ready = [step for step, needs in waiting.items() if all(need in ends for need in needs)]
-        if not ready:
-            raise Refused(
-                "bad-data", f"step {next(iter(waiting))!r:.60} depends on itself or on an unknown step"
-            )
-        for step in ready:
-            ends[step] = times[step] + max((ends[need] for need in waiting.pop(step)), default=0)
+    try:
+        for step in TopologicalSorter(before).static_order():
+            ends[step] = times[step] + max((ends[need] for need in before[step]), default=0)
+    except (CycleError, KeyError) as error:
+        raise Refused("bad-data", f"a step depends on itself or on an unknown step: {error!s:.60}") from None
     return round(max(ends.values()), 6)
 
 

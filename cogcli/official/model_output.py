@@ -10,7 +10,7 @@ from cogcli.official.guards import as_lines
 from cogcli.official.passages import strings_in
 from cogcli.official.personal_data import Redaction, find_personal_data
 from cogcli.official.secret_values import find_secrets
-from cogcli.official.sentences import ClaimSource, claims_of, split_sentences
+from cogcli.official.sentences import ClaimSource, claims_in
 from cogcli.official.values import is_number, walk
 from cogcli.sdk import Refused, schema_errors
 
@@ -211,8 +211,7 @@ def _unsupported(output: object, evidence: list[Any]) -> tuple[list[tuple[str, s
     claims: dict[tuple[str, str], None] = {}
     for pointer, text in strings_in(output):
         path = pointer.strip("/").replace("/", ".")
-        for sentence in split_sentences(text):
-            claims.update(dict.fromkeys((path, claim) for claim in claims_of(sentence.text)))
+        claims.update(dict.fromkeys((path, claim) for claim in claims_in(text)))
     numbers = ((key, json.dumps(one)) for _, key, one in walk(output) if is_number(one))
     claims.update(dict.fromkeys(numbers))
     return list(claims), [one for one in claims if not source.holds(one[1])]

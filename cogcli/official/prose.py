@@ -13,7 +13,7 @@ from cogcli.official.sentences import (
     UNSPACED,
     ClaimSource,
     Sentence,
-    claims_of,
+    claims_in,
     content_words,
     ends_whole,
     require_size,
@@ -265,8 +265,8 @@ def check_summary(text: str, summary: str) -> dict[str, object]:
     """
     require_size(text, _MAX_TEXT)
     source = ClaimSource(text)
-    claims = dict.fromkeys(claim for sentence in _read(summary) for claim in claims_of(sentence.text))
-    unsupported = [claim for claim in claims if not source.holds(claim)]
+    require_size(summary, _MAX_TEXT)
+    unsupported = [claim for claim in claims_in(summary) if not source.holds(claim)]
     common = [word for word, _ in Counter(content_words(text)).most_common(20)]
     used = set(content_words(summary))
     count = len(split_words(text))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.official.passages import MAX_CHARACTERS, passages, strings_in
+from cogcli.official.passages import MAX_CHARACTERS, strings_in
 from cogcli.official.prose import check_summary, score_readability
-from cogcli.official.sentences import claims_of
+from cogcli.official.sentences import ClaimSource, claims_in
 from cogcli.official.values import is_number
 from cogcli.sdk import Refused
 
@@ -131,14 +131,14 @@ def _is_empty(value: object) -> bool:
 
 def _length(given: _Given) -> _Measured:
     words = len(given.text.split())
-    limits = [given.rules.get(name) for name in ("min_words", "max_words")]
-    if limits == [None, None]:
+    limits = {
+        name: given.rules[name] for name in ("min_words", "max_words") if given.rules.get(name) is not None
+    }
+    if not limits:
         return "give min_words or max_words"
-    numbers = [limit for limit in limits if is_number(limit)]
-    if len(numbers) < len(limits) - limits.count(None):
+    low, high = limits.get("min_words", 0), limits.get("max_words", math.inf)
+    if not is_number(low) or not is_number(high):
         raise Refused("bad-data", "rubric 'length': min_words and max_words must be numbers")
-    low = numbers[0] if limits[0] is not None else 0
-    high = numbers[-1] if limits[1] is not None else math.inf
     share = 1.0 if low <= words <= high else words / low if words < low else high / words
     return (max(0.0, share), {"words": words})
 
@@ -164,12 +164,12 @@ def _grounding(given: _Given) -> _Measured:
         return "there is no context"
     if not given.text.strip():
         return "the output holds no text"
-    claims = {claim for passage in passages(given.text) for claim in claims_of(passage.text)}
+    claims = claims_in(given.text)
     if not claims:
         return "the output states no number and no name"
-    unsupported = check_summary(given.context, given.text)["unsupported"]
-    lacking = len(unsupported) if isinstance(unsupported, list) else 0
-    return (max(0.0, 1 - lacking / len(claims)), {"claims": len(claims), "unsupported": unsupported})
+    source = ClaimSource(given.context)
+    unsupported = [claim for claim in claims if not source.holds(claim)]
+    return (1 - len(unsupported) / len(claims), {"claims": len(claims), "unsupported": unsupported})
 
 
 def _coverage(given: _Given) -> _Measured:

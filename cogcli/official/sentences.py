@@ -201,6 +201,11 @@ def claims_of(sentence: str) -> list[str]:
     return NUMBER.findall(sentence) + [name for name in names if name.casefold() not in STOP_WORDS]
 
 
+def claims_in(text: str) -> list[str]:
+    """The claims of all sentences of a text, each once."""
+    return list(dict.fromkeys(claim for s in split_sentences(text) for claim in claims_of(s.text)))
+
+
 class ClaimSource:
     """A text that is asked whether it has a number or a name."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.official.sentences import (
     ClaimSource,
-    claims_of,
+    claims_in,
     content_words,
     require_size,
     split_sentences,
@@ -114,9 +114,7 @@ def _of_claims(digits: bool) -> Callable[[str, str], float]:
     """The share of numbers, or of names, of both texts together that both have."""
 
     def score(text_a: str, text_b: str) -> float:
-        a, b = (
-            {claim for claim in _claims(text) if claim[0].isdigit() is digits} for text in (text_a, text_b)
-        )
+        a, b = ({one for one in claims_in(text) if one[0].isdigit() is digits} for text in (text_a, text_b))
         return len(a & b) / len(a | b) if a | b else 1.0
 
     return score
@@ -147,10 +145,6 @@ def _parts(text: str) -> list[str]:
     return found
 
 
-def _claims(text: str) -> set[str]:
-    return {claim for sentence in split_sentences(text) for claim in claims_of(sentence.text)}
-
-
 def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
     """What only one text has: sentences in order, then numbers and names."""
     from difflib import SequenceMatcher
@@ -163,7 +157,7 @@ def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
             found.append({"kind": kind, "a": " ".join(a[a_start:a_end]), "b": " ".join(b[b_start:b_end])})
     for kind, text, other in (("only_in_a", text_a, text_b), ("only_in_b", text_b, text_a)):
         source = ClaimSource(other)
-        missing = sorted(claim for claim in _claims(text) if not source.holds(claim))
+        missing = sorted(claim for claim in claims_in(text) if not source.holds(claim))
         if missing:
             found.append({"kind": f"{kind}", "claims": missing[:_MAX_DIFFERENCES]})
     return found[:_MAX_DIFFERENCES]

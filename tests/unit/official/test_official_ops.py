@@ -387,7 +387,7 @@ def test_own_episodes_say_how_long_a_step_takes() -> None:
     [
         ({}, "no-evidence"),
         ({"steps": []}, "no-evidence"),
-        ({"steps": [3]}, "no-evidence"),
+        ({"steps": [3]}, "bad-data"),
         ({"steps": [{"cost": 1}, 3]}, "bad-data"),
         ({"steps": [{"cost": -1}]}, "bad-data"),
         ({"steps": [{"cost": "much"}]}, "bad-data"),
