@@ -97,8 +97,7 @@ def _cosine(text_a: str, text_b: str) -> float:
     if not a or not b:
         return 1.0 if a == b else 0.0
     product = sum(count * b[word] for word, count in a.items())
-    lengths = [math.sqrt(sum(count * count for count in counts.values())) for counts in (a, b)]
-    return min(1.0, product / (lengths[0] * lengths[1]))
+    return min(1.0, product / (math.hypot(*a.values()) * math.hypot(*b.values())))
 
 
 def _sequence(text_a: str, text_b: str) -> float:

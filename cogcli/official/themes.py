@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from heapq import heapify, heappop, heappush
+from itertools import combinations, count
 
 from cogcli.official.passages import stems, text_of
 from cogcli.official.sentences import content_words
@@ -90,48 +92,26 @@ def _hinted(texts: list[str], labels: list[str]) -> dict[str, list[int]]:
 
 def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
     """Clusters of two or more: the closest two are joined until none are close enough (Lance-Williams averages)."""
-    order = sorted(free, key=lambda i: sorted(vectors[i].items()))
-    members = {n: [index] for n, index in enumerate(order)}
-    near: dict[int, dict[int, float]] = {n: {} for n in members}
-    for one in members:
-        for other in range(one):
-            cosine = _cosine(vectors[order[one]], vectors[order[other]])
-            near[one][other] = near[other][one] = cosine
-    best = {n: _closest(near[n]) for n in members if near[n]}
-    while best:
-        one = max(best, key=lambda n: (best[n][0], -n))
-        cosine, other = best[one]
-        if cosine < _LEAST:
+    members = {n: [i] for n, i in enumerate(sorted(free, key=lambda i: sorted(vectors[i].items())))}
+    near: dict[tuple[int, int], float] = {}
+    for one, other in combinations(members, 2):
+        near[one, other] = near[other, one] = _cosine(vectors[members[one][0]], vectors[members[other][0]])
+    closest = [(-cosine, *pair) for pair, cosine in near.items() if pair[0] < pair[1] and cosine >= _LEAST]
+    heapify(closest)
+    for new in count(len(members)):
+        while closest and not (closest[0][1] in members and closest[0][2] in members):
+            heappop(closest)
+        if not closest:
             break
-        _join(one, other, members, near)
-        best = {
-            n: _closest(near[n])
-            if n == one or best[n][1] in (one, other)
-            else max(best[n], (near[n][one], one), key=_rank)
-            for n in members
-            if near[n]
-        }
+        _, a, b = heappop(closest)
+        left, right = members.pop(a), members.pop(b)
+        for third in members:
+            mean = (len(left) * near[a, third] + len(right) * near[b, third]) / len(left + right)
+            near[new, third] = near[third, new] = mean
+            if mean >= _LEAST:
+                heappush(closest, (-mean, third, new))
+        members[new] = left + right
     return [sorted(ids) for ids in members.values() if len(ids) > 1]
-
-
-def _rank(pair: tuple[float, int]) -> tuple[float, int]:
-    return pair[0], -pair[1]
-
-
-def _closest(cosines: dict[int, float]) -> tuple[float, int]:
-    return max(((cosine, n) for n, cosine in cosines.items()), key=_rank)
-
-
-def _join(one: int, other: int, members: dict[int, list[int]], near: dict[int, dict[int, float]]) -> None:
-    """Make the second cluster part of the first; its cosine to any third is the mean over all pairs."""
-    sizes = len(members[one]), len(members[other])
-    for third in members:
-        if third not in (one, other):
-            mean = (sizes[0] * near[one][third] + sizes[1] * near[other][third]) / sum(sizes)
-            near[one][third] = near[third][one] = mean
-            del near[third][other]
-    del near[one][other], near[other]
-    members[one] += members.pop(other)
 
 
 def _label(ids: list[int], texts: list[str]) -> str:
