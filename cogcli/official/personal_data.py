@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cogcli.official.findings import Finding, apart, placed
 from cogcli.official.national_ids import bounded_matches, find_national_ids, luhn
+from cogcli.official.sentences import require_size
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAX_TEXT = 1_000_000
-_MAX_FINDINGS = 10_000
 _MAX_NUMBERS = 5_000
-
-
-class PersonalData(NamedTuple):
-    """What was found, from `start` to before `end`; `detail` is a country or a kind of card."""
-
-    start: int
-    end: int
-    kind: str
-    detail: str = ""
 
 
 # Encoded files and identifiers: nothing inside them is personal.
@@ -64,7 +56,7 @@ _NOBODY = re.compile(
 )
 
 
-def _emails(text: str) -> Iterator[PersonalData]:
+def _emails(text: str) -> Iterator[Finding]:
     if "@" not in text:
         return
     for match in bounded_matches(_EMAIL, text):
@@ -79,7 +71,7 @@ def _emails(text: str) -> Iterator[PersonalData]:
         ):
             continue
         if not _NOBODY.fullmatch(match[0].lower()):
-            yield PersonalData(match.start(), match.end(), "email")
+            yield Finding(match.start(), match.end(), "email")
 
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|[./]\d)")
@@ -97,7 +89,7 @@ _DOCUMENTED = tuple(
 )
 
 
-def _addresses(text: str) -> Iterator[PersonalData]:
+def _addresses(text: str) -> Iterator[Finding]:
     """Addresses that one computer has: not those that every network uses inside, and not versions."""
     for pattern in (_IPV4, _IPV6):
         for match in bounded_matches(pattern, text):
@@ -110,7 +102,7 @@ def _addresses(text: str) -> Iterator[PersonalData]:
                 continue
             if not _is_public(address) or _VERSIONED.search(text[max(0, match.start() - 24) : match.start()]):
                 continue
-            yield PersonalData(match.start(), match.end(), "ip")
+            yield Finding(match.start(), match.end(), "ip")
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -134,12 +126,12 @@ _ISSUERS = (
 )
 
 
-def _cards(text: str) -> Iterator[PersonalData]:
+def _cards(text: str) -> Iterator[Finding]:
     for match in bounded_matches(_CARD, text):
         digits = re.sub(r"\D", "", match[0])
         issuer = next((name for name, form in _ISSUERS if form.fullmatch(digits)), "")
         if issuer and len(set(digits)) > 1 and luhn(digits) and not _behind_a_number(text, match.start()):
-            yield PersonalData(match.start(), match.end(), "card", issuer)
+            yield Finding(match.start(), match.end(), "card", issuer)
 
 
 _IBAN = re.compile(r"(?<![\w-])([A-Z]{2}|[a-z]{2})\d\d(?=[ -]?[A-Za-z0-9]{4})")
@@ -152,7 +144,7 @@ _IBAN_LENGTHS = {
 }
 
 
-def _accounts(text: str) -> Iterator[PersonalData]:
+def _accounts(text: str) -> Iterator[Finding]:
     for match in bounded_matches(_IBAN, text):
         length = _IBAN_LENGTHS.get(match[1].upper(), 0)
         end, found = match.start(), ""
@@ -164,7 +156,7 @@ def _accounts(text: str) -> Iterator[PersonalData]:
                 break
             end += 1
         if length == len(found) > 0 and not text[end : end + 1].isalnum() and _is_iban(found.upper()):
-            yield PersonalData(match.start(), end, "iban", match[1].upper())
+            yield Finding(match.start(), end, "iban", match[1].upper())
 
 
 def _is_iban(iban: str) -> bool:
@@ -209,7 +201,7 @@ _DECIMAL = re.compile(r"[+-]?\d+\.\d+")
 _REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "AT", "CH", "PT", "SE", "PL", "IN", "AU", "BR")
 
 
-def _phones(text: str) -> Iterator[PersonalData]:
+def _phones(text: str) -> Iterator[Finding]:
     """Numbers with a country code, in a usual form of their country, or behind a word for telephoning."""
     left = _MAX_NUMBERS
     for start, end, regions, lenient in _phone_places(text):
@@ -222,7 +214,7 @@ def _phones(text: str) -> Iterator[PersonalData]:
             continue
         country = _country(text[start:end], regions, lenient)
         if country:
-            yield PersonalData(start, end, "phone", country.strip("?"))
+            yield Finding(start, end, "phone", country.strip("?"))
 
 
 def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]:
@@ -258,14 +250,14 @@ def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
     return "?" if lenient and possible and apart else ""
 
 
-def _identities(text: str) -> Iterator[PersonalData]:
+def _identities(text: str) -> Iterator[Finding]:
     for found in find_national_ids(text):
         if not _behind_a_number(text, found.start):
-            yield PersonalData(found.start, found.end, "national_id", found.country)
+            yield Finding(found.start, found.end, "national_id", found.country)
 
 
 # Where two claim the same characters the earlier kind has them: its check is the stronger one.
-_FINDERS: tuple[Callable[[str], Iterator[PersonalData]], ...] = (
+_FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
     _accounts,
     _emails,
     _cards,
@@ -275,27 +267,14 @@ _FINDERS: tuple[Callable[[str], Iterator[PersonalData]], ...] = (
 )
 
 
-def find_personal_data(text: str) -> list[PersonalData]:
+def find_personal_data(text: str) -> list[Finding]:
     """All personal data, in the order of the text and without overlaps."""
-    if len(text) > MAX_TEXT:
-        raise Refused(
-            "too-large",
-            f"the text has {len(text):,} characters; at most {MAX_TEXT:,} are searched",
-            "cut it with doc.content.chunk first",
-        )
+    require_size(text, MAX_TEXT)
     opened = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
     finders = _FINDERS if re.search(r"\d", opened) else (_emails,)
     ranked = [(rank, found) for rank, find in enumerate(finders) for found in find(opened)]
-    if len(ranked) > _MAX_FINDINGS:
-        raise Refused("too-large", f"more than {_MAX_FINDINGS:,} personal data")
-    kept: list[PersonalData] = []
-    taken: set[int] = set()
-    for _, found in sorted(ranked, key=lambda pair: (pair[0], pair[1].start, -pair[1].end)):
-        places = range(found.start, found.end)
-        if taken.isdisjoint(places):
-            taken.update(places)
-            kept.append(found)
-    return sorted(kept)
+    ranked.sort(key=lambda pair: (pair[0], pair[1].start, -pair[1].end))
+    return apart(found for _, found in ranked)
 
 
 def mask(value: str) -> str:
@@ -345,7 +324,7 @@ class Redaction:
                 self._given[key] = name
         return self._given[key]
 
-    def replace(self, text: str, found: list[PersonalData]) -> str:
+    def replace(self, text: str, found: list[Finding]) -> str:
         """The text with placeholders."""
         parts, reached = [], 0
         for data in found:
@@ -354,14 +333,9 @@ class Redaction:
         return "".join([*parts, text[reached:]])
 
 
-def _told(text: str, found: list[PersonalData]) -> list[dict[str, object]]:
-    told: list[dict[str, object]] = []
-    line, reached = 1, 0
-    for data in found:
-        line += text.count("\n", reached, data.start)
-        reached = data.start
-        value = mask(text[data.start : data.end])
-        told.append({"kind": data.kind, "start": data.start, "end": data.end, "line": line, "masked": value})
-        if data.detail:
-            told[-1]["detail"] = data.detail
+def _told(text: str, found: list[Finding]) -> list[dict[str, object]]:
+    told = placed(text, found)
+    for entry, data in zip(told, found, strict=True):
+        entry["masked"] = mask(text[data.start : data.end])
+        entry |= {"detail": data.detail} if data.detail else {}
     return told

@@ -13,22 +13,14 @@ from base64 import urlsafe_b64decode
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.sdk import Refused
+from cogcli.official.findings import Finding, apart, placed
+from cogcli.official.sentences import require_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAX_TEXT = 2_000_000
-_MAX_FINDINGS = 10_000
 _B64 = r"[A-Za-z0-9_-]"
-
-
-class Secret(NamedTuple):
-    """Where a credential stands, from `start` to before `end`, and what it is."""
-
-    start: int
-    end: int
-    kind: str
 
 
 class _Form(NamedTuple):
@@ -100,12 +92,12 @@ def _stands_for_one(value: str) -> bool:
     return len(set(value)) < 6 or _PLACEHOLDER.search(value) is not None
 
 
-def _vendor_keys(text: str) -> Iterator[Secret]:
+def _vendor_keys(text: str) -> Iterator[Finding]:
     for form in _FORMS:
         if form.hint in text:
             for match in re.finditer(_ENDS.format(form.pattern), text):
                 if not _stands_for_one(match[0]):
-                    yield Secret(*match.span(), form.kind)
+                    yield Finding(*match.span(), form.kind)
 
 
 _PEM = re.compile(
@@ -114,7 +106,7 @@ _PEM = re.compile(
 )
 
 
-def _private_keys(text: str) -> Iterator[Secret]:
+def _private_keys(text: str) -> Iterator[Finding]:
     if "PRIVATE KEY" not in text:
         return
     for match in _PEM.finditer(text):
@@ -125,7 +117,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
             and _begins_line(text, match.start())
         )
         if (len(body) > 40 and len(set(body)) > 15) or alone:
-            yield Secret(*match.span(), "private-key")
+            yield Finding(*match.span(), "private-key")
 
 
 def _begins_line(text: str, place: int) -> bool:
@@ -135,7 +127,7 @@ def _begins_line(text: str, place: int) -> bool:
 _JWT = re.compile(rf"(?<![\w.-])eyJ{_B64}{{8,2000}}\.eyJ{_B64}{{4,8000}}\.{_B64}{{16,2000}}(?![\w-])")
 
 
-def _web_tokens(text: str) -> Iterator[Secret]:
+def _web_tokens(text: str) -> Iterator[Finding]:
     for match in _JWT.finditer(text):
         head = match[0].partition(".")[0]
         try:
@@ -143,7 +135,7 @@ def _web_tokens(text: str) -> Iterator[Secret]:
         except ValueError:
             continue
         if isinstance(header, dict) and "alg" in header:
-            yield Secret(*match.span(), "json-web-token")
+            yield Finding(*match.span(), "json-web-token")
 
 
 _URL = re.compile(
@@ -154,14 +146,14 @@ _WEAK = frozenset(
 )
 
 
-def _url_passwords(text: str) -> Iterator[Secret]:
+def _url_passwords(text: str) -> Iterator[Finding]:
     for match in _URL.finditer(text):
         user, password = match[1], match[2]
         weak = password.lower() in _WEAK or password.lower() == user.lower()
         if not (
             weak or _REFERENCE.match(password) or (_PLACEHOLDER.search(password) or len(set(password)) < 3)
         ):
-            yield Secret(match.start(2), match.end(2), "url-password")
+            yield Finding(match.start(2), match.end(2), "url-password")
 
 
 _NAME = (
@@ -206,7 +198,7 @@ def entropy(value: str) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
 
 
-def _settings(text: str) -> Iterator[Secret]:
+def _settings(text: str) -> Iterator[Finding]:
     if not _ANY_NAME.search(text):
         return
     for match in _SETTING.finditer(text):
@@ -221,30 +213,30 @@ def _settings(text: str) -> Iterator[Secret]:
         yield from _named(match[1], value, quoted, start)
 
 
-def _elements(text: str) -> Iterator[Secret]:
+def _elements(text: str) -> Iterator[Finding]:
     for match in _ELEMENT.finditer(text):
         if not _NO_NAME.search(match[1]):
             yield from _named(match[1], match[2], True, match.start(2))
 
 
-def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[Secret]:
+def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[Finding]:
     """The value of a setting that has the name of a secret, where it is one."""
     is_password = _PASS.search(name) is not None
     if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
-        yield Secret(start, start + len(value), "password" if is_password else "secret")
+        yield Finding(start, start + len(value), "password" if is_password else "secret")
 
 
-def _flags(text: str) -> Iterator[Secret]:
+def _flags(text: str) -> Iterator[Finding]:
     for match in _FLAG.finditer(text):
         if _is_value(match[2], False) and (_is_password(match[2]) or _is_random(match[2], 16)):
-            yield Secret(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
+            yield Finding(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
 
 
-def _headers(text: str) -> Iterator[Secret]:
+def _headers(text: str) -> Iterator[Finding]:
     for match in _HEADER.finditer(text):
         group = 1 if match[1] else 2
         if _is_value(match[group], True) and _is_random(match[group], 16):
-            yield Secret(*match.span(group), "authorization")
+            yield Finding(*match.span(group), "authorization")
 
 
 def _is_value(value: str, quoted: bool) -> bool:
@@ -269,7 +261,7 @@ def _is_random(value: str, least: int) -> bool:
     return not _PLAIN.fullmatch(value) and not _UUID.fullmatch(value) and entropy(value) >= _LEAST_BITS
 
 
-_FINDERS: tuple[Callable[[str], Iterator[Secret]], ...] = (
+_FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
     _private_keys,
     _web_tokens,
     _vendor_keys,
@@ -281,26 +273,11 @@ _FINDERS: tuple[Callable[[str], Iterator[Secret]], ...] = (
 )
 
 
-def find_secrets(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[Finding]:
     """All credentials, in the order of the text and without overlaps; the more special kind wins."""
-    if len(text) > MAX_TEXT:
-        raise Refused(
-            "too-large",
-            f"the text has {len(text):,} characters; at most {MAX_TEXT:,} are searched",
-            "cut it with doc.content.chunk first",
-        )
+    require_size(text, MAX_TEXT)
     opened = _IMAGE.sub(lambda match: " " * len(match[0]), text)
-    kept: list[Secret] = []
-    taken: set[int] = set()
-    for find in _FINDERS:
-        for found in find(opened):
-            places = range(found.start, found.end)
-            if taken.isdisjoint(places):
-                taken.update(places)
-                kept.append(found)
-                if len(kept) > _MAX_FINDINGS:
-                    raise Refused("too-large", f"more than {_MAX_FINDINGS:,} credentials")
-    return sorted(kept)
+    return apart(found for find in _FINDERS for found in find(opened))
 
 
 def detect_secrets(text: str) -> dict[str, object]:
@@ -309,18 +286,7 @@ def detect_secrets(text: str) -> dict[str, object]:
     `allowed` is true where there is none, so that it can be asked as a gate.
     """
     found = find_secrets(text)
-    findings: list[dict[str, object]] = []
-    line, reached = 1, 0
-    for secret in found:
-        line += text.count("\n", reached, secret.start)
-        reached = secret.start
-        findings.append(
-            {
-                "kind": secret.kind,
-                "start": secret.start,
-                "end": secret.end,
-                "line": line,
-                "length": secret.end - secret.start,
-            }
-        )
+    findings = placed(text, found)
+    for finding, secret in zip(findings, found, strict=True):
+        finding["length"] = secret.end - secret.start
     return {"contains_secret": bool(found), "findings": findings, "allowed": not found}
