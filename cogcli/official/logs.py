@@ -220,13 +220,9 @@ def _written(written: str, when: datetime | None) -> str:
 
 
 def _counts(events: list[tuple[Event, datetime | None]]) -> dict[str, object]:
-    levels = Counter(str(event.get("level", "unstated")) for event, _ in events)
-    formats = Counter(str(event["format"]) for event, _ in events)
-    return {
-        "events": len(events),
-        "levels": dict(sorted(levels.items())),
-        "formats": dict(sorted(formats.items())),
-    }
+    levels = sorted(Counter(str(event.get("level", "unstated")) for event, _ in events).items())
+    formats = sorted(Counter(str(event["format"]) for event, _ in events).items())
+    return {"events": len(events), "levels": dict(levels), "formats": dict(formats)}
 
 
 def _is_fault(event: Event) -> bool:
@@ -275,20 +271,17 @@ def _faults(events: Iterable[Event]) -> list[Event]:
         level = event.get("level")
         if level in _SEVERITIES:
             text = str(event.get("exception") or "") or str(event["message"])
-            entry = groups.setdefault(
-                (level, _VARIES.sub("#", text[:300])),
-                {
-                    "kind": level,
-                    "severity": _SEVERITIES[str(level)],
-                    "text": str(event["message"])[:300],
-                    "count": 0,
-                }
-                | {"line": event["line"], "first_time": event.get("time")},
-            )
+            new: Event = {
+                "kind": level,
+                "severity": _SEVERITIES[str(level)],
+                "text": str(event["message"])[:300],
+            }
+            new |= {"count": 0, "line": event["line"], "first_time": event.get("time")}
+            entry = groups.setdefault((level, _VARIES.sub("#", text[:300])), new)
             entry["count"] = int(str(entry["count"])) + 1
             entry["last_time"] = event.get("time")
     order = list(_SEVERITIES)
-    ranked = sorted(
-        groups.values(), key=lambda entry: (order.index(str(entry["kind"])), -int(str(entry["count"])))
+    groups_ranked = sorted(
+        groups.values(), key=lambda one: (order.index(str(one["kind"])), -int(str(one["count"])))
     )
-    return ranked[:_MAX_FAULTS]
+    return groups_ranked[:_MAX_FAULTS]

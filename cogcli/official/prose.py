@@ -6,6 +6,7 @@ Nothing is random: equal scores keep the order of the text. The syllables are En
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 
 from cogcli.official.sentences import (
@@ -16,6 +17,7 @@ from cogcli.official.sentences import (
     claims_in,
     content_words,
     ends_whole,
+    overlap,
     require_size,
     split_sentences,
     split_words,
@@ -30,6 +32,7 @@ _MAX_PHRASE = 3
 # How many pairs of sentences are compared at most.
 _MAX_COMPARED = 1_000_000
 _CUT = " …"
+_REPEATED = 0.7
 _MAX_STEMMED = 2_000
 _MAX_STEM_LETTERS = 40
 
@@ -60,7 +63,8 @@ def summarize_by_frequency(
     for index in ranked:
         if len(chosen) == max_sentences or len(contents) * len(chosen) > _MAX_COMPARED:
             break
-        if not _repeats(index, chosen, contents) and space.takes(found[index]):
+        repeats = any(overlap(contents[index], contents[other]) > _REPEATED for other in chosen)
+        if not repeats and space.takes(found[index]):
             chosen.append(index)
     return _summary([found[index] for index in sorted(chosen) or ranked[:1]], space, "frequency")
 
@@ -95,28 +99,24 @@ class _Space:
     """How many words and characters a summary may still have; the blank between two sentences counts."""
 
     def __init__(self, max_words: int | None, max_length: int | None) -> None:
-        self.words, self.length = max_words, max_length
-        self._words_left, self._length_left = max_words, max_length
+        self.words, self.length = max_words or sys.maxsize, max_length or sys.maxsize
+        self._words_left, self._length_left = self.words, self.length
 
     def takes(self, sentence: Sentence) -> bool:
         """Whether a sentence still fits; then it is counted."""
         line = sentence.text.split()
         count, length = len(line), len(" ".join(line))
-        if (self._words_left is not None and count > self._words_left) or (
-            self._length_left is not None and length > self._length_left
-        ):
+        if count > self._words_left or length > self._length_left:
             return False
-        if self._words_left is not None:
-            self._words_left -= count
-        if self._length_left is not None:
-            self._length_left -= length + 1
+        self._words_left -= count
+        self._length_left -= length + 1
         return True
 
     def cut(self, sentence: str) -> str:
         """As much of a sentence as fits in all, with room for the mark of the cut."""
         line = " ".join(sentence.split())
-        cut = line if self.words is None else " ".join(line.split()[: self.words])
-        most = _MAX_SENTENCE if self.length is None else min(_MAX_SENTENCE, self.length)
+        cut = " ".join(line.split()[: self.words])
+        most = min(_MAX_SENTENCE, self.length)
         if cut == line and len(line) <= most:
             return sentence
         room = most if len(cut) <= most - len(_CUT) else most - len(_CUT)
@@ -139,16 +139,11 @@ def _summary(chosen: list[Sentence], space: _Space, method: str) -> dict[str, ob
     kept = [space.cut(sentence.text) for sentence in chosen]
     summary = " ".join(" ".join(sentence.split()) for sentence in kept)
     truncated = any(short != sentence.text for short, sentence in zip(kept, chosen, strict=True))
-    words_in_it = len(summary.split())
-    if truncated and (space.length is None or len(summary) + len(_CUT) <= space.length):
+    count = len(summary.split())
+    if truncated and len(summary) + len(_CUT) <= space.length:
         summary += _CUT
-    return {
-        "summary": summary,
-        "sentences": kept,
-        "word_count": words_in_it,
-        "truncated": truncated,
-        "method": f"rules:{method}",
-    }
+    answer = {"summary": summary, "sentences": kept, "word_count": count, "truncated": truncated}
+    return answer | {"method": f"rules:{method}"}
 
 
 def _ranked(found: list[Sentence]) -> list[int]:
@@ -169,15 +164,6 @@ def _telling(words: list[str], counts: Counter[str], top: int) -> float:
     # Fixed weight in the divisor: without it the shortest sentence wins, with a plain sum the longest does.
     unique = set(words)
     return sum(counts[word] for word in unique) / top / (len(unique) + 6)
-
-
-def _repeats(index: int, chosen: list[int], contents: list[set[str]]) -> bool:
-    words = contents[index]
-    for other in chosen:
-        others = contents[other]
-        if words and len(words & others) / min(len(words), len(others) or 1) > 0.7:
-            return True
-    return False
 
 
 def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:

@@ -65,8 +65,8 @@ def _verdict(best: list[_Found], rationale: str) -> dict[str, object]:
             "start": fit.start,
             "end": fit.end,
             "score": round(fit.score, 3),
-            "supports": not fit.missing and not fit.contradicts,
         }
+        | {"supports": not fit.missing and not fit.contradicts}
         for fit in kept
     ]
     return {"verified": verified, "evidence": evidence, "rationale": rationale, "method": "rules:passages"}
@@ -102,11 +102,11 @@ class _Claim:
             return None
         numbers = set(map(_plain_number, NUMBER.findall(quote)))
         names = {token.casefold() for token in WORD.findall(quote)}
-        missing = tuple(
-            one
+        held = [
+            _plain_number(one) in numbers if one[0].isdigit() else names >= {*_parts(one)}
             for one in self.exact
-            if (_plain_number(one) not in numbers if one[0].isdigit() else not names >= set(_parts(one)))
-        )
+        ]
+        missing = tuple(one for one, there in zip(self.exact, held, strict=True) if not there)
         return _Found(score, source, quote, start, end, missing, _is_negated(quote) is not self.negated)
 
     def rationale(self, best: list[_Found]) -> str:
@@ -164,21 +164,14 @@ def make_citation(
     }
     citation = {key: value for key, value in citation.items() if value}
     if excerpt:
-        citation["custom"] = _placed(
-            excerpt, text_of({key: source.get(key) for key in ("text", "content", "body")})
-        )
+        text = text_of({key: source.get(key) for key in ("text", "content", "body")})
+        citation["custom"] = _placed(excerpt, text)
     return {"citation": citation}
 
 
 def _first(source: dict[str, Any], *names: str) -> str:
-    return next(
-        (
-            str(source[name]).strip()
-            for name in names
-            if isinstance(source.get(name), str | int) and source[name]
-        ),
-        "",
-    )
+    found = (source[name] for name in names if isinstance(source.get(name), str | int) and source[name])
+    return str(next(found, "")).strip()
 
 
 def _type(source: dict[str, Any], url: str, container: str) -> str:
@@ -189,31 +182,21 @@ def _type(source: dict[str, Any], url: str, container: str) -> str:
 
 
 def _authors(value: object) -> list[dict[str, str]]:
-    names = (
-        value
-        if isinstance(value, list)
-        else re.split(r"\s*(?:;|\band\b|&)\s*", value)
-        if isinstance(value, str)
-        else []
-    )
-    return [author for name in names if (author := _author(name))]
+    names = re.split(r"\s*(?:;|\band\b|&)\s*", value) if isinstance(value, str) else value
+    return [author for name in names if (author := _author(name))] if isinstance(names, list) else []
 
 
 def _author(name: object) -> dict[str, str]:
     if isinstance(name, dict):
-        known = {
-            key: str(name[key]) for key in ("family", "given", "literal") if isinstance(name.get(key), str)
-        }
+        parts = ("family", "given", "literal")
+        known = {key: str(name[key]) for key in parts if isinstance(name.get(key), str)}
         return known or _author(name.get("name"))
     if not isinstance(name, str) or not name.strip():
         return {}
     family, comma, given = name.partition(",")
     # Which word of `Ana Maria Ruiz Holm` is the family name nobody can tell.
-    return (
-        {"family": family.strip(), "given": given.strip()}
-        if comma and given.strip()
-        else {"literal": name.strip()}
-    )
+    whole = {"literal": name.strip()}
+    return {"family": family.strip(), "given": given.strip()} if comma and given.strip() else whole
 
 
 def _issued(stated: str) -> dict[str, object] | None:

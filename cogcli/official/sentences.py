@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
 # Not `\w`: the vowel signs of Indic scripts are marks, and belong to their word.
 _MARKS = r"!-&(-,./:-@\[-`{-~¡-©«-´¶-¹»-¿‐-‘‚-‧‰-⁞、-〟！-／：-＠［-｀｛-･।॥؟،؛۔"
@@ -193,6 +193,11 @@ def stemmer(language: str = "en") -> Callable[[str], str]:
 
     stem: Callable[[str], str] = lru_cache(50_000)(snowballstemmer.stemmer(STEMMED[language]).stemWord)
     return stem
+
+
+def overlap(one: Set[str], other: Set[str]) -> float:
+    """The part of the words of the shorter that both have."""
+    return len(one & other) / (min(len(one), len(other)) or 1)
 
 
 def claims_of(sentence: str) -> list[str]:

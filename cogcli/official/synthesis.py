@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from cogcli.official.passages import MAX_CHARACTERS, Passage, id_of, passages, stems, text_of
+from cogcli.official.sentences import NUMBER, overlap
 from cogcli.sdk import Refused
 
 _MAX_SENTENCES = 3_000
@@ -16,7 +17,6 @@ _MAX_LISTED = 50
 _ALIKE = 0.5
 _REPEATED = 0.6
 _LEAST_WORDS = 3
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NEGATED = re.compile(r"\b(?:no|not|never|none|without|cannot|nobody|nothing)\b|n['’]t\b", re.IGNORECASE)
 _DOUBT = re.compile(
     r"\?\s*$|\b(?:may|might|perhaps|possibly|unclear|unknown|uncertain(?:ty)?|appears? to|seems?|suggests?|likely"
@@ -102,13 +102,9 @@ def _key_points(sentences: list[_Sentence], limit: int) -> list[_Sentence]:
         words = sentences[index].words
         if len(chosen) == limit:
             break
-        if words and not any(_share(words, sentences[other].words) > _REPEATED for other in chosen):
+        if words and not any(overlap(words, sentences[other].words) > _REPEATED for other in chosen):
             chosen.append(index)
     return [sentences[index] for index in sorted(chosen)]
-
-
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (min(len(one), len(other)) or 1)
 
 
 def _compared(sentences: list[_Sentence]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -117,7 +113,7 @@ def _compared(sentences: list[_Sentence]) -> tuple[list[dict[str, object]], list
     tensions: list[dict[str, object]] = []
     for one, other in _alike(sentences):
         quotes = [sentences[one].quote(), sentences[other].quote()]
-        numbers = [sorted(set(_NUMBER.findall(sentences[i].passage.text))) for i in (one, other)]
+        numbers = [sorted(set(NUMBER.findall(sentences[i].passage.text))) for i in (one, other)]
         negated = [bool(_NEGATED.search(sentences[i].passage.text)) for i in (one, other)]
         if numbers[0] != numbers[1] and all(numbers):
             tensions.append({"differ": "number", "values": numbers, "quotes": quotes})
