@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
+from cogcli.core.errors import ExpressionError, TransportError
 from cogcli.core.errors import RuntimeErrorBase as CallFailed
-from cogcli.core.errors import TransportError
 from cogcli.core.host_access import ACCESS
 from cogcli.core.refusal import Reason, Refused
 
@@ -61,7 +61,6 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
     A name without a value is missing, as a path that leads nowhere: null where it is compared with null, else an error.
     Raises Refused `bad-data` for a text outside the language, and when it is called for what cannot be evaluated.
     """
-    from cogcli.core.errors import ExpressionError
     from cogcli.core.expressions import ExpressionFault, read_expression
     from cogcli.core.expressions import evaluate as evaluate_expression
 
@@ -312,13 +311,13 @@ def skills() -> list[CatalogItem]:
 
     return [
         _item(skill, channel=_channel(skill.file), calls=tuple(list_targets(skill)))
-        for _, skill in sorted(_registry().everything().skills.items())
+        for _, skill in sorted(_registry().skills().items())
     ]
 
 
 def capabilities() -> list[CatalogItem]:
     """The capabilities of the registry of the run, by id. Raises as `skills`."""
-    return [_item(one) for _, one in sorted(_registry().everything().capabilities.items())]
+    return [_item(one) for _, one in sorted(_registry().capabilities().items())]
 
 
 def skill_problems(text: str) -> list[SkillProblem]:

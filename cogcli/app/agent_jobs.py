@@ -14,18 +14,18 @@ from cogcli.agent.learning import Learned, fold_interactions, parse_learned
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply_text import ReplyProblem
 from cogcli.app.agent_memory import open_agent_store
-from cogcli.app.knowledge import has_store
 from cogcli.app.language_model import model_of
 from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import CogcliError
 from cogcli.models.port import LanguageModel, ModelError, ModelRequest, TokenUsage
 from cogcli.specs.pack import MemoryLayer
+from cogcli.stores import MEMORY
 from cogcli.stores.agent_store import AgentStore
 from cogcli.stores.interactions import Interaction
 from cogcli.stores.jobs import STATES, Job
 from cogcli.stores.learned import proposals_from
-from cogcli.stores.memory_store import FILE
 
 NEXT_JOBS: Final = 3
 """How many jobs a command of an agent does after its own work."""
@@ -75,7 +75,7 @@ def work_jobs(
 ) -> list[WorkedJob]:
     """Work on jobs, the oldest first, at most so many and so long; without a model by folding. What is not done then
     stays in the queue. Raises as `Database`."""
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         return []
     deadline = None if grace_s is None else time.monotonic() + grace_s
     worked: list[WorkedJob] = []
@@ -111,7 +111,7 @@ def list_jobs(
     settings: Settings, tenant: str | None = None, user: str | None = None, *, all: bool = False
 ) -> list[dict[str, Any]]:
     """The jobs that wait or failed, the oldest first; `all`: those that are done, too. Raises as `Database`."""
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         return []
     states = STATES if all else tuple(state for state in STATES if state != "done")
     with open_agent_store(settings) as store:

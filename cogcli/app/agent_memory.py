@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from cogcli.agent.profile import UserProfile
 from cogcli.app.episodes import store_of
-from cogcli.app.knowledge import has_store, store_directory
 from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store, store_directory
 from cogcli.context.inputs import User
 from cogcli.context.memory import fault_of
 from cogcli.core.errors import UsageError
 from cogcli.specs.pack import MemoryLayer
+from cogcli.stores import MEMORY
 from cogcli.stores.agent_store import AgentStore, Consolidated
 from cogcli.stores.interactions import Interaction
 from cogcli.stores.learned import ProfileEntry
-from cogcli.stores.memory_store import FILE
 from cogcli.stores.sessions import SessionSnapshot
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -36,7 +36,7 @@ def require_id(text: str, where: str) -> str:
 @contextmanager
 def open_agent_store(settings: Settings) -> Iterator[AgentStore]:
     """The memory of the project, made where there is none. Raises as `Database`."""
-    store = AgentStore(store_directory(settings) / FILE)
+    store = AgentStore(store_directory(settings) / MEMORY)
     try:
         yield store
     finally:
@@ -63,7 +63,7 @@ def consolidate(
 def profile_of(settings: Settings, tenant: str, user: User, layer: MemoryLayer) -> UserProfile | None:
     """What a request of this user may be given of the own profile: what the user consents to and the pack recalls;
     None where nothing is known. No store is made for that. Raises as `Database`."""
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         return None
     with open_agent_store(settings) as store:
         now = settings.clock.now()
@@ -77,7 +77,7 @@ def profile_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any
     """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence and episodes, and who
     promoted it."""
     require_id(user, "the user")
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         return {**UserProfile(user).to_payload(), "tenant_id": tenant, "entries": []}
     with open_agent_store(settings) as store:
         profile, entries = store.profile(tenant, user)
@@ -90,7 +90,7 @@ def export_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]
     """All that is held of a user: the profile, and the rows of each table. Raises UsageError; as `Database`."""
     profile = profile_payload(settings, tenant, user)
     tables: dict[str, list[dict[str, Any]]] = {}
-    if has_store(settings, FILE):
+    if has_store(settings, MEMORY):
         with open_agent_store(settings) as store:
             tables = store.export(tenant, user)
     return {"tenant_id": tenant, "user_id": user, "profile": profile, "tables": tables}
@@ -100,7 +100,7 @@ def forget(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
     """Delete all that is held of a user: what was deleted by table, and the episodes that still name the user. Raises
     `memory.busy` as long as others read the old state: then it is to be done again. As `Database`."""
     deleted: dict[str, int] = {}
-    if has_store(settings, FILE):
+    if has_store(settings, MEMORY):
         with open_agent_store(settings) as store:
             deleted = store.forget(tenant, user)
     episodes = [row.id for row in store_of(settings).episode_rows() if row.user == user]

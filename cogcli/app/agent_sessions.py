@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from cogcli.app.agent_memory import open_agent_store, require_id
-from cogcli.app.knowledge import has_store, store_directory
 from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store, store_directory
+from cogcli.stores import MEMORY
 from cogcli.stores.agent_store import unknown_session
-from cogcli.stores.memory_store import FILE
 from cogcli.stores.session_lock import session_lock
 from cogcli.stores.sessions import SessionSnapshot
 
@@ -30,14 +30,14 @@ def hold_session(settings: Settings, tenant: str, user: str, session_id: str) ->
     """While inside, no other run of a conversation is alive. Raises as `open_session`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
-    return session_lock(store_directory(settings) / FILE, tenant, user, session_id)
+    return session_lock(store_directory(settings) / MEMORY, tenant, user, session_id)
 
 
 def list_sessions(
     settings: Settings, tenant: str | None = None, user: str | None = None
 ) -> list[dict[str, Any]]:
     """The conversations of one tenant and user, or of all, the last used first. Raises as `Database`."""
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         return []
     with open_agent_store(settings) as store:
         return store.sessions(tenant, user)
@@ -48,7 +48,7 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
     `Database`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         raise unknown_session(tenant, user, session_id)
     with open_agent_store(settings) as store:
         found, messages = store.session(tenant, user, session_id), store.messages(tenant, user, session_id)
@@ -64,7 +64,7 @@ def forget_session(settings: Settings, tenant: str, user: str, session_id: str) 
     `session.unknown`, EnvironmentRefusal `session.busy`; as `Database`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
-    if not has_store(settings, FILE):
+    if not has_store(settings, MEMORY):
         raise unknown_session(tenant, user, session_id)
     with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
         return store.forget_session(tenant, user, session_id)

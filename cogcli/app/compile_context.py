@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.knowledge import has_store, open_knowledge
+from cogcli.app.knowledge import open_knowledge
 from cogcli.app.memory import FETCHED, open_memory
 from cogcli.app.packs import FoundPack
 from cogcli.app.settings import Settings
+from cogcli.app.stores import has_store
 from cogcli.cognition.invocation import Fetched
 from cogcli.context.compiler import CompiledContext, compile_context
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
@@ -22,9 +23,8 @@ from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
 from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
 from cogcli.specs.skill_tools import skill_tools
-from cogcli.stores.knowledge_store import FILE as KNOWLEDGE
+from cogcli.stores import KNOWLEDGE, MEMORY
 from cogcli.stores.knowledge_store import PREFIX, Snapshot
-from cogcli.stores.memory_store import FILE as MEMORY
 
 _KEYS = {
     "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,

@@ -3,37 +3,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.user_dirs import store_home
+from cogcli.app.stores import store_directory
 from cogcli.context.inputs import Edge
 from cogcli.core.errors import UsageError
+from cogcli.stores import KNOWLEDGE
 from cogcli.stores.knowledge_lines import checked_lines, line_refusal
-from cogcli.stores.knowledge_store import FILE, KnowledgeStore, Snapshot
+from cogcli.stores.knowledge_store import KnowledgeStore, Snapshot
 
 MOST_EDGES = 200
 """How many edges of one entity are looked at."""
 
 
-def store_directory(settings: Settings) -> Path:
-    """Where the stores of the project are, or those of the user without one."""
-    return Path(store_home(settings.project, settings.environ))
-
-
-def has_store(settings: Settings, file: str) -> bool:
-    """Whether anything is where a store of this name is, damaged or not."""
-    return os.path.lexists(store_directory(settings) / file)
-
-
 @contextmanager
 def open_knowledge(settings: Settings) -> Iterator[KnowledgeStore]:
     """The graph of the project, made where there is none. Raises as `Database`."""
-    store = KnowledgeStore(store_directory(settings) / FILE)
+    store = KnowledgeStore(store_directory(settings) / KNOWLEDGE)
     try:
         yield store
     finally:

@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.knowledge import store_directory
 from cogcli.app.packs import find_pack
 from cogcli.app.settings import Settings
+from cogcli.app.stores import store_directory
 from cogcli.context.inputs import User
 from cogcli.context.memory import fault_of, recall
 from cogcli.core.errors import UsageError
 from cogcli.core.system_text import require_text
 from cogcli.core.terminal_text import is_plain_name
 from cogcli.specs.pack import MemoryLayer
+from cogcli.stores import MEMORY
 from cogcli.stores.memory_rows import STATES, StoredProposal
-from cogcli.stores.memory_store import CODE, FILE, Decision, MemoryStore
+from cogcli.stores.memory_store import CODE, Decision, MemoryStore
 
 _USER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MOST_BY: Final = 100
@@ -43,7 +44,7 @@ class MemoryScope(NamedTuple):
 @contextmanager
 def open_memory(settings: Settings) -> Iterator[MemoryStore]:
     """The memory of the project, made where there is none. Raises as `Database`."""
-    store = MemoryStore(store_directory(settings) / FILE)
+    store = MemoryStore(store_directory(settings) / MEMORY)
     try:
         yield store
     finally:

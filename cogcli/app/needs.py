@@ -84,7 +84,8 @@ class MissingNeeds:
 
     def _of_skill(self, skill: Skill) -> Iterator[Need]:
         if self._broken is None:
-            found = check(self._catalog, options=self._options)
+            files = frozenset(each.file for each in self._catalog.skills.values())
+            found = check(self._catalog._replace(only=files), options=self._options)
             self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
         if skill.file in self._broken:
             yield Need("binding", f"{skill.file} has errors", f"cogcli validate {skill.file}")

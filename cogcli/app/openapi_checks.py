@@ -21,14 +21,8 @@ from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.core.scratch import scratch_folder
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import (
-    Answering,
-    Check,
-    Judge,
-    ObservedExchange,
-    exchange_from_mock,
-    exchange_from_record,
-)
+from cogcli.protocols.exchange import Answering, ObservedExchange, exchange_from_mock, exchange_from_record
+from cogcli.protocols.exchange_checks import Check, Judge
 from cogcli.protocols.http.curl import curl_line
 from cogcli.protocols.live_document import document_server, judge_of
 from cogcli.protocols.secrets import Secrets

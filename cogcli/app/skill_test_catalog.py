@@ -18,7 +18,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import fit_values
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import named_binding
-from cogcli.specs.skill import NESTED, Step, list_targets, targets_of
+from cogcli.specs.skill import Step, targets_of
 from cogcli.verification.skill_case import CaseFault, SkillCase
 from cogcli.verification.stubs import Stub
 
@@ -123,7 +123,7 @@ def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, t
         hint = "trust the project, if you mean it: cogcli config trust"
         raise CaseFault(case, "test.effects", ("real",), "`real` counts in a trusted project only", hint)
     real = {catalog.aliases.get(name, name) for name in case.real}
-    for capability in reached_capabilities(catalog, case.skill_id):
+    for capability in catalog.reached(case.skill_id):
         if capability.id in catalog.stubbed or capability.id in real:
             continue
         if why := reach_of(settings, catalog, capability, case.options.get("bind") or {}):
@@ -131,24 +131,6 @@ def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, t
             raise CaseFault(
                 case, "test.effects", (), message, f"add stubs: {{{capability.id}: [{{output: ...}}]}}"
             )
-
-
-def reached_capabilities(catalog: Catalog, skill_id: str) -> list[Capability]:
-    """What a run of a skill may call, in order: in nested skills, too, and gates."""
-    found: dict[str, Capability] = {}
-    seen, waiting = set[str](), [f"{NESTED}{skill_id}"]
-    while waiting:
-        name = waiting.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
-        skill = catalog.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
-        if skill is not None:
-            waiting += list_targets(skill)
-        elif capability := catalog.capability(name):
-            found[capability.id] = capability
-            waiting += [gate.capability for gate in capability.gates]
-    return list(found.values())
 
 
 def reach_of(settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_catalog import reach_of, reached_capabilities
+from cogcli.app.skill_test_catalog import reach_of
 from cogcli.app.skill_test_run import CaseRun
 from cogcli.app.skill_tests import CaseResults, is_own, judge_run
 from cogcli.core.calls import Answer
@@ -145,7 +145,7 @@ def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, 
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     stubs: dict[str, list[dict[str, Any]]] = {
         capability.id: []
-        for capability in reached_capabilities(catalog, request.skill_id)
+        for capability in catalog.reached(request.skill_id)
         if reach_of(settings, catalog, capability, request.binds)
     }
     for (run, step), intent in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):

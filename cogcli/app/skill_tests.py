@@ -25,7 +25,7 @@ from cogcli.core.source_lines import hide_secrets
 from cogcli.core.system_text import variable
 from cogcli.models.settings import TEMPLATE
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Check, Frame
+from cogcli.protocols.exchange_checks import Check, Frame
 from cogcli.report.coverage import Coverage
 from cogcli.specs.layers import BUILT_IN, Layer
 from cogcli.verification.check_result import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.redact import Redactor
+from cogcli.core.terminal_text import visible
 from cogcli.episode.damage import damage_of
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, Finding, FindingSeverity
 from cogcli.episode.log_fold import fold_log
@@ -21,6 +22,7 @@ from cogcli.episode.refusals import open_episode
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import LEVELS, Trusted, level_of, verify
+from cogcli.report.check_report import Case, CaseFailure, CheckReport, MarkdownTable
 
 
 class VerifiedEpisode(NamedTuple):
@@ -171,3 +173,33 @@ def _only_unsealed(directory: Path) -> bool:
         return False
     wrong = {finding.file for finding in findings if finding.severity == "error"}
     return not any(name == EVENTS or name.startswith(BLOBS) for name in wrong)
+
+
+def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
+    """`verify`: a case per episode; warnings and information are notes."""
+
+    def case(result: VerifyResult) -> Case:
+        texts = [(finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings]
+        failures = [
+            CaseFailure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"
+        ]
+        notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
+        return Case("verify", result.name, tuple(failures), tuple(notes))
+
+    rows = [f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |" for one in results]
+    found = [
+        f"| {_escaped(one.name)} | {_escaped(place_of(f).rstrip(': '))} | {f['code']} | {_escaped(f['message'])} |"
+        for one in results
+        for f in one.findings
+    ]
+    tables = [MarkdownTable(("| episode | level | errors |", "|---|---|---|"), tuple(rows))]
+    if found:
+        header = ("| episode | place | code | message |", "|---|---|---|---|")
+        tables.append(MarkdownTable(header, tuple(found)))
+    return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
+
+
+def _escaped(text: str) -> str:
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}")
+    return visible(text)

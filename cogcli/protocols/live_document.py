@@ -15,7 +15,8 @@ from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.changes import ContractChange
 from cogcli.documents.loader import MAX_BYTES, identity_of, load, parse_document
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Answering, Judge
+from cogcli.protocols.exchange import Answering
+from cogcli.protocols.exchange_checks import Judge
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest

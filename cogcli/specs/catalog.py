@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.host_overrides import Host
+from cogcli.specs.skill import NESTED, list_targets
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
@@ -91,6 +92,23 @@ class Catalog(NamedTuple):
     def capability(self, id: str) -> Capability | None:
         """The capability of an id or alias."""
         return self.capabilities.get(self.aliases.get(id, id))
+
+    def reached(self, skill_id: str) -> list[Capability]:
+        """What a run of a skill may call, in order: in nested skills, too, and gates."""
+        found: dict[str, Capability] = {}
+        seen, waiting = set[str](), [f"{NESTED}{skill_id}"]
+        while waiting:
+            name = waiting.pop(0)
+            if name in seen:
+                continue
+            seen.add(name)
+            skill = self.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
+            if skill is not None:
+                waiting += list_targets(skill)
+            elif capability := self.capability(name):
+                found[capability.id] = capability
+                waiting += [gate.capability for gate in capability.gates]
+        return list(found.values())
 
     @property
     def by_name(self) -> dict[str, Capability]:

@@ -95,10 +95,8 @@ class CatalogBuilder:
             for place in self.files(kind):
                 # Files that another layer replaces are checked by themselves as well.
                 self.problems += self._reader.load(place).problems
-        for id in self._ids("capability"):
-            self.add_capability(id)
-        for id in self._ids("skill"):
-            self.add_skill(id)
+        self.add_capabilities()
+        self.add_skills()
         for id in sorted({*self._ids("service"), *self.entries()}):
             self.add_service(id)
         for id in self._ids("pack"):
@@ -112,6 +110,18 @@ class CatalogBuilder:
                 problem = Problem(stray.code, severity, file, 0, 0, "", stray.message, stray.hint)
                 self.problems.append(problem)
         return self
+
+    def add_capabilities(self) -> dict[str, Capability]:
+        """Add all capabilities, and nothing that they call; those with a usable file, by id."""
+        for id in self._ids("capability"):
+            self.add_capability(id)
+        return self.specs.capabilities
+
+    def add_skills(self) -> dict[str, Skill]:
+        """Add all skills, and nothing that they use; those with a usable file, by id."""
+        for id in self._ids("skill"):
+            self.add_skill(id)
+        return self.specs.skills
 
     def _ids(self, kind: str) -> list[str]:
         return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})

@@ -11,13 +11,14 @@ from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import Problem, sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
+from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
 from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
 from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.skill import capabilities_of, skills_of
+from cogcli.specs.skill import Skill, capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
 
 _KINDS = ("skill", "case", "capability", "binding", "service", "pack")
@@ -97,6 +98,18 @@ class Registry:
         """All specs of all layers."""
         return self._build_catalog(self.builder().add_everything(), partial=False)
 
+    def skills(self) -> dict[str, Skill]:
+        """The skills of all layers with a usable file, by id. No other file is read."""
+        found = self.builder().add_skills()
+        self._flush()
+        return found
+
+    def capabilities(self) -> dict[str, Capability]:
+        """The capabilities of all layers with a usable file, by id. No other file is read."""
+        found = self.builder().add_capabilities()
+        self._flush()
+        return found
+
     def files(self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None) -> Catalog:
         """These files and directories with the registry that they refer to; `only` of the catalog names these files.
 
@@ -142,9 +155,12 @@ class Registry:
         return binding.capability if binding else None
 
     def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
+        self._flush()
+        return builder.catalog(partial=partial, known=self.ids, bound=self.bound)
+
+    def _flush(self) -> None:
         if self._cache:
             self._cache.flush()
-        return builder.catalog(partial=partial, known=self.ids, bound=self.bound)
 
     def builder(self) -> CatalogBuilder:
         """A builder over all layers, with nothing added."""

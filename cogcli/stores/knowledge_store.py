@@ -17,7 +17,6 @@ from cogcli.stores.knowledge_lines import faults_of
 if TYPE_CHECKING:
     import sqlite3
 
-FILE: Final = "knowledge.db"
 PREFIX: Final = "kg_"
 _MOST_EDGES: Final = 2**53
 _COLUMNS: Final = (

@@ -21,7 +21,6 @@ from cogcli.stores.memory_rows import COLUMNS, VERSIONS, StoredProposal, row_fro
 if TYPE_CHECKING:
     import sqlite3
 
-FILE: Final = "memory.db"
 CODE: Final = "code"
 """Who decided what no person did."""
 _NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
-from cogcli.protocols.exchange import Check, Frame
+from cogcli.protocols.exchange_checks import Check, Frame
 from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.protocols.exchange import Check
+from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.capability import Capability
 from cogcli.specs.examples import Example, examples_of, with_paths
 from cogcli.specs.fields import FieldSpec, fit_values

@@ -10,7 +10,7 @@ from cogcli.core.problems import suggestion
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING, Reference, parse
 from cogcli.mapping.namespaces import look_through
-from cogcli.protocols.exchange import Check
+from cogcli.protocols.exchange_checks import Check
 from cogcli.schema.validator import errors
 from cogcli.specs.fields import has_type
 from cogcli.state.execution import ExecutionState

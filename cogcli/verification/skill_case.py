@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import KeyPath, Problem
 from cogcli.core.source_lines import hide_secrets
-from cogcli.protocols.exchange import Frame
+from cogcli.protocols.exchange_checks import Frame
 from cogcli.specs.case_shape import list_cases
 from cogcli.specs.fields import value_from
 from cogcli.specs.layout import CASES, SKILL_FILE

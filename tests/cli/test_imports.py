@@ -124,6 +124,28 @@ def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
     assert not imported(demo, CLEAN) & judges
 
 
+def test_a_run_that_succeeds_loads_nothing_that_judges_values_by_a_schema(demo: Any) -> None:
+    shipped_skill(demo)
+    demo.run(*CLEAN).assert_ok()
+    names = imported(demo, CLEAN)
+    assert not {"cogcli.schema.validator", "cogcli.schema.regex_parser", "fractions"} & names
+
+
+OTHER_ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("skills", "ls"): ("engine", "episode", "runs", "verification"),
+    ("capabilities", "ls"): ("engine", "episode", "runs", "verification"),
+    ("validate",): ("engine", "runs", "stores", "agent", "episode.verify"),
+    ("doctor",): ("engine", "runs", "agent", "episode.verify", "app.agent_jobs"),
+}
+"""What commands over the whole registry do not load."""
+
+
+@pytest.mark.parametrize("command", OTHER_ROOMS, ids=" ".join)
+def test_a_command_over_the_registry_loads_the_registry_alone(demo: Any, command: tuple[str, ...]) -> None:
+    rooms = tuple(f"cogcli.{room}." for room in OTHER_ROOMS[command])
+    assert not [name for name in imported(demo, command) if f"{name}.".startswith(rooms)]
+
+
 def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
     del demo.env["XDG_CACHE_HOME"]
     demo.run(*GREET).assert_ok()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.checks.doctor_jobs import job_checks
 from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
@@ -20,6 +19,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_digests import service_files
+from cogcli.app.stores import has_store
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.extras import EXTRAS, install_line, missing_module
 from cogcli.core.problems import Problem
@@ -27,6 +27,7 @@ from cogcli.report.humanize import count_of, size
 from cogcli.schema.engine_choice import RUST, engine
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
+from cogcli.stores import MEMORY
 from cogcli.yaml.parsers import has_c_parser
 
 _SHOWN: Final = 5
@@ -50,7 +51,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
         checks += [
             *(_editor(settings.project, found) if settings.project else ()),
             *model_checks(settings, net=net),
-            *job_checks(settings),
+            *_jobs(settings),
             *_registry(found),
             *services(settings, found, net=net),
         ]
@@ -106,6 +107,15 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
     if settings.project:
         yield from _git(settings.project)
         yield from _trust(settings, settings.project)
+
+
+def _jobs(settings: Settings) -> Iterable[DoctorCheck]:
+    """What agents could not learn; nothing where none has learned anything."""
+    if not has_store(settings, MEMORY):
+        return ()
+    from cogcli.app.checks.doctor_jobs import job_checks
+
+    return job_checks(settings)
 
 
 def _runs_dir(settings: Settings) -> DoctorCheck:

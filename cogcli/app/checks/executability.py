@@ -13,7 +13,6 @@ from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, sou
 from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_need
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_catalog import reached_capabilities
 from cogcli.app.skill_test_run import CaseRun
 from cogcli.app.skill_tests import CaseResults, all_cases, run_cases, unmet_needs
 from cogcli.core.errors import OK, BindingResolutionError
@@ -101,7 +100,7 @@ def _checked(
 
 def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
     """The capabilities that a skill calls outside of this machine: what a stub answers for them is not what they do."""
-    for capability in reached_capabilities(catalog, id):
+    for capability in catalog.reached(id):
         try:
             link = called_first(catalog, capability.id, selection_options(settings))
         except BindingResolutionError:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli import __version__
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.explain import pages
-from cogcli.app.verify_episodes import VerifyResult, place_of
 from cogcli.core.problems import Problem, Severity
-from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import (
     Case,
     CaseFailure,
@@ -157,30 +155,6 @@ def _cases(command: str, result: CheckResult) -> list[Case]:
     ]
 
 
-def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
-    """`verify`: a case per episode; warnings and information are notes."""
-
-    def case(result: VerifyResult) -> Case:
-        texts = [(finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings]
-        failures = [
-            CaseFailure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"
-        ]
-        notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
-        return Case("verify", result.name, tuple(failures), tuple(notes))
-
-    rows = [f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |" for one in results]
-    found = [
-        f"| {_escaped(one.name)} | {_escaped(place_of(f).rstrip(': '))} | {f['code']} | {_escaped(f['message'])} |"
-        for one in results
-        for f in one.findings
-    ]
-    tables = [MarkdownTable(("| episode | level | errors |", "|---|---|---|"), tuple(rows))]
-    if found:
-        header = ("| episode | place | code | message |", "|---|---|---|---|")
-        tables.append(MarkdownTable(header, tuple(found)))
-    return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
-
-
 def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
     """`doctor`: a case per check. What does not fail it (a warning, unless `strict`) is a note."""
 
@@ -211,12 +185,6 @@ def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> C
         diagnosis.summary,
         (MarkdownTable(header, rows),),
     )
-
-
-def _escaped(text: str) -> str:
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, f"\\{mark}")
-    return visible(text)
 
 
 def _sarif(report: CheckReport) -> str:

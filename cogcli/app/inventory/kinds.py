@@ -16,7 +16,6 @@ from cogcli.app.inventory.skill import (
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_catalog import reached_capabilities
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.core.jsonvalue import list_of
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
@@ -137,7 +136,7 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
 def _skill_details(view: InventoryView, spec: Skill) -> InventoryRow:
     bindings = [
         {"capability": id, "usable": not view.needs.capability(id), "binding": _selected_binding(view, id)}
-        for id in sorted(each.id for each in reached_capabilities(view.catalog, spec.id))
+        for id in sorted(each.id for each in view.catalog.reached(spec.id))
     ]
     shadows = shadows_of(view.catalog, "skill", spec.id)
     return {**skill_details(spec, view.layers, shadows), "bindings": bindings}

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cogcli.app import episodes
-from cogcli.app.checks.reports import episodes_report
-from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, place_of
+from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, episodes_report, place_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.report_files import parse_reports

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
-from cogcli.protocols.exchange import Check, Judge, ObservedExchange, Seen, schema_check
+from cogcli.protocols.exchange import ObservedExchange, Seen
+from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.schema.validator import errors
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service

@@ -20,7 +20,8 @@ from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.changes import openrpc_changes
 from cogcli.documents.loader import MAX_BYTES, resolve
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
-from cogcli.protocols.exchange import Check, Judge, ObservedExchange, Reply, Seen, json_reply, schema_check
+from cogcli.protocols.exchange import ObservedExchange, Reply, Seen, json_reply
+from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
 from cogcli.protocols.openapi.document import add_examples

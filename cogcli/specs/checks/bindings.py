@@ -23,7 +23,7 @@ from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template,
 
 def check_bindings(context: CheckContext) -> None:
     """Report the problems of each binding with the rest of the catalog."""
-    for binding in context.catalog.bindings.values():
+    for binding in context.checked(context.catalog.bindings):
         report = context.report(binding.file).part(f"binding `{binding.id}`")
         capability = context.catalog.capability(binding.capability)
         if capability is None:

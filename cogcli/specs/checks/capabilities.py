@@ -20,7 +20,7 @@ from cogcli.specs.problem_report import ProblemReport
 
 def check_capabilities(context: CheckContext) -> None:
     """Report the problems of each capability with the rest of the catalog."""
-    for capability in context.catalog.capabilities.values():
+    for capability in context.checked(context.catalog.capabilities):
         report = context.report(capability.file).part(f"capability `{capability.id}`")
         _check_hints(capability, report)
         _check_safety(capability, report)

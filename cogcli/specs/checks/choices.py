@@ -85,7 +85,7 @@ def check_choices(context: CheckContext) -> None:
     """Report capabilities without a usable binding, at the first step, gate and probe that call them
     (docs/reference/skill.md#step-checks)."""
     catalog = context.catalog
-    for skill in catalog.skills.values():
+    for skill in context.checked(catalog.skills):
         called: set[str] = set()
         for index, step in enumerate(skill.steps):
             for path, name in targets_of(step):
@@ -93,7 +93,7 @@ def check_choices(context: CheckContext) -> None:
                 if capability and capability.id not in called:
                     called.add(capability.id)
                     _check_usable(context, capability.id, context.step_report(skill, index), path)
-    for capability in catalog.capabilities.values():
+    for capability in context.checked(catalog.capabilities):
         report = context.report(capability.file).part(f"capability `{capability.id}`")
         for path, gate in capability.gate_places():
             _check_usable(context, gate.capability, report, path)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import KeyPath, Problem, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
 from cogcli.specs.service import Service
 from cogcli.specs.skill import Skill
+
+S = TypeVar("S", Skill, Capability, Binding, Service)
 
 
 class Needed(NamedTuple):
@@ -55,6 +58,11 @@ class CheckContext:
             )
             self._reports[file, at] = report
         return report
+
+    def checked(self, specs: Mapping[str, S]) -> Iterator[S]:
+        """Those of the specs that are checked: where files are given by name, those in them."""
+        only = self.catalog.only
+        return (spec for spec in specs.values() if only is None or spec.file in only)
 
     def step_report(self, skill: Skill, index: int) -> ProblemReport:
         """The report of one step, with paths below it."""

@@ -17,7 +17,7 @@ SHORTEST_SECRET: Final = 8
 
 def check_services(context: CheckContext) -> None:
     """Report the problems of each service that depend on its layer and environment."""
-    for service in context.catalog.services.values():
+    for service in context.checked(context.catalog.services):
         report = context.report(service.file).part(f"service `{service.id}`", *service.at)
         protocol = context.protocols.get(service.kind)
         if protocol is not None:

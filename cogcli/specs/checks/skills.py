@@ -25,7 +25,7 @@ MAX_LANES: Final = 2
 
 def check_skills(context: CheckContext) -> None:
     """Report the problems of all skills: references, graph and dataflow."""
-    for skill in context.catalog.skills.values():
+    for skill in context.checked(context.catalog.skills):
         facts = [StepFacts(context, skill, index) for index in range(len(skill.steps))]
         for step in facts:
             _check_step(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -54,6 +55,15 @@ def examples() -> Iterator[Any]:
             if "match" in example and "files" not in example:  # others need a folder, or what is outside
                 exact = is_default and example["match"] == "exact"
                 yield pytest.param(binding, capability, example, exact, id=f"{binding['id']}-{number}")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_line_that_begins_with_def_is_a_function(path: Path) -> None:
+    """Static checks find the shipped functions by these lines, and parse nothing."""
+    source = path.read_text(encoding="utf-8")
+    begun = re.findall(r"^(?:async +)?def +(\w+)", source, re.MULTILINE)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert set(begun) == {node.name for node in ast.parse(source).body if isinstance(node, functions)}
 
 
 def produced(binding: Any, capability: Any, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from cogcli import sdk
+from cogcli.core.files import read_regular
 from cogcli.core.host_access import ACCESS, HostAccess
 from cogcli.protocols import PROTOCOLS
 from cogcli.sdk import Refused
+from cogcli.specs import spec_reader
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 
@@ -168,6 +170,26 @@ def test_skills_are_listed_with_what_they_take_and_give(registry: Path) -> None:
 def test_capabilities_are_listed_too(registry: Path) -> None:
     found = {one.id: one for one in sdk.capabilities()}
     assert found["text.content.summarize"].inputs["text"].type == "string"
+
+
+@pytest.mark.parametrize(("ask", "folder"), [(sdk.skills, "skills"), (sdk.capabilities, "capabilities")])
+def test_files_of_another_kind_are_not_read(
+    registry: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Any], folder: str
+) -> None:
+    read: list[str] = []
+
+    def read_and_note(path: str, limit: int) -> bytes:
+        read.append(path)
+        return read_regular(path, limit=limit)
+
+    monkeypatch.setattr(spec_reader, "read_regular", read_and_note)
+    found = {item.id for item in ask()}
+    assert len(read) == len(found)
+    assert all(f"/{folder}/" in path for path in read)
+    everything = Registry(
+        layers_for(project=str(registry), project_trusted=False), protocols=PROTOCOLS, base=str(registry)
+    ).everything()
+    assert found == getattr(everything, folder).keys()
 
 
 def test_the_text_of_a_skill_is_checked_against_the_registry_and_nothing_is_written(registry: Path) -> None:

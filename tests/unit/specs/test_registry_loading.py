@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from small_registry import BINDING, CAPABILITY, SKILL, Write
+from small_registry import BINDING, CAPABILITY, FILES, SKILL, Write
 
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.files import FileRefused, read_regular
@@ -40,6 +41,25 @@ def test_reach_loads_only_what_the_skill_needs(root: Write) -> None:
     assert reached.partial
     assert check(reached) == []
     assert sorted(catalog.everything().capabilities) == ["text.echo", "text.other"]
+
+
+def test_a_run_reads_no_file_of_the_registry_but_those_of_its_closure(
+    root: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def read_and_note(path: str, limit: int) -> bytes:
+        read.append(path)
+        return read_regular(path, limit=limit)
+
+    shipped = builtin_root()
+    own = root(files={"capabilities/text.other.yaml": CAPABILITY.replace("text.echo", "text.other")})
+    layers = [Layer("built-in", shipped, True), Layer("own", own, True)]
+    monkeypatch.setattr(spec_reader, "read_regular", read_and_note)
+    reached = Registry(layers, protocols=PROTOCOLS, base=own).reach("t.s")
+    assert list(reached.capabilities) == ["text.echo"]
+    choices = f"{shipped}/policies/official_default_selection.yaml"
+    assert sorted(read) == sorted([choices, *(f"{own}/{file}" for file in FILES)])
 
 
 def test_reach_follows_nested_skills_gates_fallbacks_and_bases(root: Write) -> None:
@@ -179,6 +199,26 @@ def test_named_files_are_judged_against_the_registry_and_only_theirs_are_told(
     assert [p.file for p in check(registry(path).files(["capabilities"]))] == [
         "capabilities/bad.one.yaml"
     ] * 4
+
+
+BROKEN = Path(__file__).parents[2] / "specs/broken"
+
+
+def test_a_file_given_by_name_has_the_problems_that_a_check_of_everything_tells_of_it(tmp_path: Path) -> None:
+    cache = str(tmp_path / "specs.db")
+    layers = [Layer("broken", str(BROKEN), True)]
+
+    def specs() -> Registry:
+        return Registry(layers, protocols=PROTOCOLS, base=str(BROKEN), cache=CompiledCache(cache))
+
+    whole = specs().everything()
+    kinds = (whole.skills, whole.capabilities, whole.bindings, whole.services)
+    told = check(whole)
+    for kind in kinds:
+        for file in random.sample(sorted({each.file for each in kind.values()}), 4):
+            named = check(specs().files([file]))
+            assert [p for p in named if p.file == file] == [p for p in told if p.file == file]
+            assert {p.file for p in named if not p.file.startswith("docs/")} <= {file}
 
 
 def test_given_bytes_stand_for_those_of_a_file(root: Write) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.protocols.exchange import find_in_json
+from cogcli.protocols.exchange_checks import find_in_json
 from cogcli.verification.check_result import join_differences
 from cogcli.verification.output_diff import ABSENT, differences
 

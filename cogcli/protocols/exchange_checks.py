@@ -1,0 +1,88 @@
+"""What is checked of a request and its reply (docs/reference/protocols.md#scenarios)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.redact import Redactor
+from cogcli.protocols.exchange import ObservedExchange
+from cogcli.schema.validator import errors
+
+_ONE_LINE: Final = 100
+_ABSENT: Final = object()
+
+
+class Frame(NamedTuple):
+    """One line of a reply, and the range in it that a check is about; columns are 1-based."""
+
+    line: int
+    text: str
+    column: int
+    width: int
+
+
+class Check(NamedTuple):
+    """One check. `detail`: what was found; `frame`: its place in the reply."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+    frame: Frame | None = None
+
+    def to_payload(self) -> dict[str, Any]:
+        """The check as a JSON object."""
+        told: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
+        if self.frame:
+            told["frame"] = self.frame._asdict()
+        return told
+
+
+Judge = Callable[[ObservedExchange], list[Check]]
+"""Gives the checks of one exchange."""
+
+
+def schema_check(name: str, schema: Any, value: Any) -> Check:
+    """The check of a value against its schema, with the place of the first breach."""
+    wrong = errors(schema, value)
+    if not wrong:
+        return Check(name, True)
+    place, message = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    said = f"{place.replace('/', '.')}: {message}{more}" if place else f"{message}{more}"
+    return Check(name, False, said, find_in_json(value, place))
+
+
+def find_in_json(value: Any, place: str) -> Frame | None:
+    """The place of a slash path in a JSON value as shown, on one line if it is short; None for a missing path."""
+    parts = place.split("/") if place else []
+    value = Redactor().mask(value)
+    marked, found = _mark_at(value, parts)
+    if found is _ABSENT:
+        return None
+    whole = json.dumps(value, ensure_ascii=False)
+    indent = None if len(whole) <= _ONE_LINE else 2
+    at = json.dumps(marked, ensure_ascii=False, indent=indent).find(json.dumps(_MARK))
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    start = text.rfind("\n", 0, at) + 1
+    line = text[start:].split("\n", 1)[0]
+    own = json.dumps(found, ensure_ascii=False, indent=indent).split("\n", 1)[0]
+    return Frame(text.count("\n", 0, at) + 1, line, at - start + 1, max(1, len(own)))
+
+
+_MARK: Final = "\x00here\x00"
+
+
+def _mark_at(value: Any, parts: list[str]) -> tuple[Any, Any]:
+    """The value with a mark at a path, and the value that was there."""
+    if not parts:
+        return _MARK, value
+    key, rest = parts[0], parts[1:]
+    if isinstance(value, dict) and key in value:
+        inner, found = _mark_at(value[key], rest)
+        return {**value, key: inner}, found
+    if isinstance(value, list) and key.isdigit() and int(key) < len(value):
+        inner, found = _mark_at(value[int(key)], rest)
+        return [*value[: int(key)], inner, *value[int(key) + 1 :]], found
+    return value, _ABSENT
