@@ -47,6 +47,11 @@ class Need(NamedTuple):
     text: str
     cure: str = ""
 
+    @property
+    def told(self) -> str:
+        """`needs an extra: ...`."""
+        return f"needs {KINDS[self.kind]}: {self.text}"
+
     def to_payload(self) -> dict[str, Any]:
         """The need as a JSON object."""
         return self._asdict()

@@ -99,9 +99,10 @@ def _run(
                 environment, directory, answer, lambda log: None, listener=fold.apply, control=Control()
             )
         error: Mapping[str, Any] = result.error or {}
-        code, message, exit_code = error.get("code", ""), error.get("message", ""), result.exit_code
+        code, message, hint = (str(error.get(name) or "") for name in ("code", "message", "hint"))
+        exit_code = result.exit_code
     except CogcliError as refused:
-        code, exit_code = refused.code, refused.exit_code
+        code, exit_code, hint = refused.code, refused.exit_code, refused.hint
         message = f"{refused.file}:{refused.line}: {refused.message}" if refused.file else refused.message
     steps = {path: step.status for run in fold.runs.values() for path, step in run.steps.items()}
     outcome = CaseOutcome(
@@ -115,6 +116,7 @@ def _run(
             name: calls.counts[catalog.aliases.get(name, name)]
             for name in (*catalog.capabilities, *catalog.aliases)
         },
+        hint,
     )
     return CaseRun(case, outcome, fold, catalog, calls, result.directory if result else "")
 

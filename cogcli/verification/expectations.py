@@ -29,6 +29,7 @@ class CaseOutcome(NamedTuple):
     state: ExecutionState | None
     steps: Mapping[str, str]
     calls: Mapping[str, int]
+    hint: str = ""
 
 
 def judge(case: SkillCase, outcome: CaseOutcome) -> list[Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +48,35 @@ def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_extras_each_call_runs_or_says_which_extra_it_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "folder", "runs", "needs_one"),
+    [
+        ("test_capability_contracts", "capabilities", "text.section.split", "text.language.detect"),
+        ("compute_skill_executability", "skills/official", "text.brief", "pdf.read-summary"),
+    ],
+)
+def test_without_extras_each_runs_or_says_what_it_needs(
+    name: str, folder: str, runs: str, needs_one: str, tmp_path: Path
+) -> None:
     file = tmp_path / "report.json"
-    script("test_capability_contracts", "--without-extras", "--report-file", str(file), home=tmp_path)
+    done = script(name, "--without-extras", "--report-file", str(file), home=tmp_path)
+    assert done.returncode == 0, done.stdout
     report = json.loads(file.read_text())
-    needs = {each["id"]: {need["kind"] for need in each["needs"]} for each in report["checks"]}
-    assert "extra" in needs["text.language.detect"]
-    assert not needs["text.section.split"]
+    needs = {each["id"]: [need["kind"] for need in each["needs"]] for each in report["checks"]}
+    ran = {each["id"] for each in report["checks"] if each["status"] == "passed"}
+    assert len(needs) == len(
+        [path for path in (ROOT / folder).rglob("*.yaml") if path.parent.name != "tests"]
+    )
+    assert ran == {id for id, kinds in needs.items() if not kinds}
+    assert runs in ran
+    assert needs[needs_one] == ["extra"]
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(4)
+def test_where_all_else_is_there_each_runs_or_says_which_extra_it_needs(tmp_path: Path) -> None:
+    done = script("verify_registry_on_loopback", "--without-extras", home=tmp_path)
+    assert done.returncode == 0, done.stdout
+    *left, _ = [line for line in done.stdout.splitlines() if not re.match(r"\d+/\d+ contracts", line)]
+    assert left
+    assert [line for line in left if " skipped: needs an extra: " not in line] == []

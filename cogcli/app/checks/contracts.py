@@ -160,7 +160,8 @@ class _ContractCalls:
 
     def add(self, capability: Capability, *, once: bool) -> None:
         """Plan the calls of a capability."""
-        needs = self._all_needs.capability(capability.id)
+        called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
+        needs = tuple(need for id in called for need in self._all_needs.capability(id))
         if not needs:
             needs = tuple(self._not_called(capability))
         if not needs and not examples_of(capability):
@@ -287,7 +288,7 @@ class _ContractCalls:
             id, SKIPPED, subject=" ".join(capability.description.split()), file=capability.file
         )
         if needs := self._needs[id]:
-            return Checked(base._replace(reason=f"needs {needs[0].text}"), needs)
+            return Checked(base._replace(reason=needs[0].told), needs)
         asked = self._outcomes[id]
         lacking = [need for each, outcome, _ in asked for need in _needed(each, outcome)]
         checks = tuple(
@@ -302,7 +303,7 @@ class _ContractCalls:
             reason = f"{failed[0].name}: {failed[0].detail}"
             return Checked(whole._replace(status=FAILED, reason=reason, code="verify.failed"))
         if lacking:
-            return Checked(whole._replace(reason=f"needs {lacking[0].text}"), tuple(dict.fromkeys(lacking)))
+            return Checked(whole._replace(reason=lacking[0].told), tuple(dict.fromkeys(lacking)))
         return Checked(whole._replace(status=PASSED))
 
 

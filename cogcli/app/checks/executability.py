@@ -76,7 +76,8 @@ def _checked(
 ) -> Checked:  # fmt: skip
     skill = catalog.skills[id]
     base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
-    failed = next((result for _, result in ran if result.status == FAILED), None)
+    lacking = {case.id: need for case, _ in ran for need in _lacking_extra(runs.get(case.id))}
+    failed = next((one for _, one in ran if one.status == FAILED and one.id not in lacking), None)
     if failed is not None:
         reason = f"{failed.id}: {failed.reason}"
         return Checked(base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed"))
@@ -91,11 +92,18 @@ def _checked(
     ]
     if not needs and not passed:
         unmet = [need for case, _ in good for need in unmet_needs(settings, case)]
-        needs = tuple(unmet) or (Need("case", "a case that runs it", "cogcli test --record EP"),)
+        needs = tuple(dict.fromkeys([*lacking.values(), *unmet]))
+        needs = needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
     if needs:
-        return Checked(base._replace(reason=f"needs {needs[0].text}"), needs)
+        return Checked(base._replace(reason=needs[0].told), needs)
     took = sum(result.ms or 0 for _, result in passed)
     return Checked(base._replace(status=PASSED, checks=passed[0][1].checks, ms=took))
+
+
+def _lacking_extra(run: CaseRun | None) -> Iterator[Need]:
+    """The extra for want of which a case ended, whatever it expects."""
+    if run is not None and run.outcome.code == "env.extra":
+        yield Need("extra", run.outcome.message, run.outcome.hint)
 
 
 def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:

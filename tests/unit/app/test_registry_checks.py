@@ -235,12 +235,26 @@ def test_an_extra_that_a_binding_names_and_that_is_not_installed_is_a_need(
     extras.missing_module.cache_clear()
     found = contracts(shop).checked[0]
     assert [(need.kind, need.cure) for need in found.needs] == [("extra", "pip install 'cogcli[pdf]'")]
+    allowed = {
+        "outputs": "{allowed: {type: boolean, required: true}}",
+        "response": "{allowed: response.text}",
+    }
+    shop.capability("shop.text.allow", "upper", **allowed)
+    gate_binding = shop.root / "bindings/local/shop.text.allow/shop_text_allow.yaml"
+    gate_binding.write_text(gate_binding.read_text() + "metadata: {extra: pdf}\n")
+    gate = "safety: {mandatory_pre_gates: [{capability: shop.text.allow, on_fail: block}]}\n"
+    shop.capability("shop.text.gated", "upper", extra=GOOD + gate)
+    gated = contracts(shop, "shop.text.gated").checked[0]
+    assert gated.result.reason.startswith("needs an extra: it needs the extra `pdf`")
     shop.skill(
         "shop.shout",
         "- {id: up, uses: shop.text.upper, input: {text: inputs.text}, output: {text: outputs.text}}",
         inputs="{text: {type: string, required: true}}",
         outputs="{text: {type: string, required: true}}",
     )
+    shop.write("skills/local/shop/shout/tests/wrong.yaml", "inputs: {}\nexpect: {exit_code: 2}\n")
+    shouted = check_skills(settings_of(shop), ["shop.shout"]).checked[0]
+    assert [(need.kind, need.cure) for need in shouted.needs] == [("extra", "pip install 'cogcli[pdf]'")]
     assert "shop.shout" not in shop.run("skills", "ls", "--usable").assert_ok().out
     plan = shop.run("run", "shop.shout", "-p", "text=a", "--plan", "--json").assert_exit(3).json["plan"]
     assert [need["kind"] for need in plan["needs"]["missing"]] == ["extra"]
