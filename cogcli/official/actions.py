@@ -64,14 +64,11 @@ def extract_actions(text: str) -> dict[str, object]:
         line = raw.strip()[:_MAX_LINE]
         heading = _HEADINGS.fullmatch(line)
         if heading:
-            section = _kind_of_heading(heading[1] or heading[2])
+            title = heading[1] or heading[2]
+            section = next((kind for kind, pattern in _OF_HEADING if pattern.search(title)), "")
         elif line.strip("-=*_| "):
             _read_line(line, number, section, found)
     return dict(found)
-
-
-def _kind_of_heading(title: str) -> str:
-    return next((kind for kind, pattern in _OF_HEADING if pattern.search(title)), "")
 
 
 def _read_line(line: str, number: int, section: str, found: dict[str, list[dict[str, object]]]) -> None:

@@ -76,8 +76,9 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
             yield from [("replace", a_low, a_high, b_low, b_high)] if ours or theirs else []
         elif cost <= min(time, _SHORT):
             time -= cost
-            for tag, i1, i2, j1, j2 in _compared(ours, theirs):
-                yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
+            for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+                if tag != "equal":
+                    yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
         elif anchors := _anchors(ours, theirs):
             time -= len(ours) + len(theirs)
             ends = [(a_low + i, b_low + j) for i, j in anchors] + [(a_high, b_high)]
@@ -86,12 +87,6 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
             waiting += reversed(parts)
         else:
             yield "replace", a_low, a_high, b_low, b_high
-
-
-def _compared(a: list[str], b: list[str]) -> Iterator[Change]:
-    return (
-        change for change in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if change[0] != "equal"
-    )
 
 
 def _cost(a: list[str], b: list[str]) -> tuple[int, int]:

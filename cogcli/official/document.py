@@ -16,14 +16,10 @@ def check_path(path: str) -> dict[str, object]:
 
     Links are followed first. A guard against accidents and misled callers, not a sandbox.
     """
-    reason = _objection(path) or outside_roots(path)
-    return {"allowed": not reason, "reason": reason or "an ordinary place for a document"}
-
-
-def _objection(path: str) -> str:
     if not path or "\0" in path:
-        return "the path is empty or holds a NUL character"
-    return off_limits(path)
+        return {"allowed": False, "reason": "the path is empty or holds a NUL character"}
+    reason = off_limits(path) or outside_roots(path)
+    return {"allowed": not reason, "reason": reason or "an ordinary place for a document"}
 
 
 def read_text(path: str) -> dict[str, object]:

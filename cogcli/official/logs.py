@@ -104,7 +104,8 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
     faults = _faults(event for event, _ in events)
     answer: dict[str, object] = {"events": kept, "skipped": skipped, "truncated": len(kept) < len(events)}
     answer |= {"counts": _counts(events), "timeline": _timeline(events, window_minutes), "faults": faults}
-    return answer | {"first_fault": _first_fault(events)}
+    in_order = [*(event for _, event in _timed(events)), *(event for event, _ in events)]
+    return answer | {"first_fault": next(filter(_is_fault, in_order), {})}
 
 
 def _continue(events: list[tuple[Event, datetime | None]], number: int, line: str, inside: bool) -> bool:
@@ -257,11 +258,6 @@ def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> li
         }
         for index, (count, errors) in sorted(windows.items())[:_MAX_WINDOWS]
     ]
-
-
-def _first_fault(events: list[tuple[Event, datetime | None]]) -> Event:
-    timed = (event for _, event in _timed(events) if _is_fault(event))
-    return next(timed, next((event for event, _ in events if _is_fault(event)), {}))
 
 
 def _faults(events: Iterable[Event]) -> list[Event]:

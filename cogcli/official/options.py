@@ -67,6 +67,10 @@ class Criterion(NamedTuple):
     direction: str
     direction_from: str
 
+    def told(self, status: str) -> dict[str, object]:
+        """The criterion as part of an answer."""
+        return {**self._asdict(), "weight": float(self.weight), "status": status}
+
 
 def read_options(options: list[object]) -> list[Option]:
     """The options by their names. Refused: none (`no-evidence`), too many, two of one name or none with content."""
@@ -248,14 +252,20 @@ def score_options(
     missing = {o.id: [c.name for c in known or wanted if o.number(c.name) is None] for o in read}
     scored = [option for option in read if known and not missing[option.id]]
     scored = scored if len(scored) > 1 and any(c.weight for c in known) else []
-    ranges = {c.name: _range(c.name, scored) for c in known} if scored else {}
-    parts = {option.id: {c.name: _part(option, c, *ranges[c.name]) for c in known} for option in scored}
-    scores = {option.id: _mean(parts[option.id], known) for option in scored}
+    values = {o.id: {c.name: o.number(c.name) or Fraction() for c in known} for o in scored}
+    columns = {c.name: [own[c.name] for own in values.values()] for c in known}
+    parts = {
+        name: {c.name: _part(own[c.name], c, columns[c.name]) for c in known} for name, own in values.items()
+    }
+    total = sum(c.weight for c in known)
+    scores = {
+        name: sum((c.weight * own[c.name] for c in known), Fraction()) / total for name, own in parts.items()
+    }
     ranked = sorted(read, key=lambda option: (-scores.get(option.id, Fraction(-1)), option.id))
     entries = [_entry(option, scores, parts, missing, len(read)) for option in ranked]
     return {
         "scored_options": entries,
-        "criteria_used": [_used(criterion, criterion in known) for criterion in wanted],
+        "criteria_used": [c.told("scored" if c in known else "unscored") for c in wanted],
         "comparative_summary": _summary(entries, known, risk_tolerance),
         "tradeoffs": list(_tradeoffs([o.id for o in ranked if o.id in scores][:5], parts)),
         "method": "rules:weighted-min-max",
@@ -299,21 +309,12 @@ def _criterion(entry: object, goal: str) -> Criterion:
     return Criterion(plain(name), Fraction(weight), direction, source)
 
 
-def _range(name: str, options: list[Option]) -> tuple[Fraction, Fraction]:
-    numbers = [number for option in options if (number := option.number(name)) is not None]
-    return min(numbers), max(numbers)
-
-
-def _part(option: Option, criterion: Criterion, low: Fraction, high: Fraction) -> Fraction:
-    """Where the option's number lies between the worst (0) and the best (1); 1 where all are equal."""
-    own = option.number(criterion.name)
-    if own is None or low == high:
+def _part(own: Fraction, criterion: Criterion, numbers: list[Fraction]) -> Fraction:
+    """Where a number lies between the worst (0) and the best (1); 1 where all are equal."""
+    low, high = min(numbers), max(numbers)
+    if low == high:
         return Fraction(1)
     return (own - low if criterion.direction == "higher" else high - own) / (high - low)
-
-
-def _mean(parts: dict[str, Fraction], criteria: list[Criterion]) -> Fraction:
-    return sum((c.weight * parts[c.name] for c in criteria), Fraction()) / sum(c.weight for c in criteria)
 
 
 def _entry(
@@ -332,12 +333,6 @@ def _entry(
     lacks = missing[option.id]
     reason = f"no number for {', '.join(lacks)}" if lacks else "nothing to compare it with"
     return entry | {"status": "unscored", "score": None, "missing": lacks, "reason": reason}
-
-
-def _used(criterion: Criterion, known: bool) -> dict[str, object]:
-    entry: dict[str, object] = {"name": criterion.name, "weight": float(criterion.weight)}
-    entry |= {"direction": criterion.direction, "direction_from": criterion.direction_from}
-    return entry | {"status": "scored" if known else "unscored"}
 
 
 def _summary(entries: list[dict[str, object]], known: list[Criterion], tolerance: str | None) -> str:

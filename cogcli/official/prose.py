@@ -152,18 +152,12 @@ def _ranked(found: list[Sentence]) -> list[int]:
     counts = Counter(word for words in contents for word in words)
     top = max(counts.values(), default=1)
     complete = [ends_whole(sentence.text) for sentence in found]
-    scores = [
-        _telling(words, counts, top) * _WHOLE[done] for words, done in zip(contents, complete, strict=True)
-    ]
+    # Fixed weight in the divisor: without it the shortest sentence wins, with a plain sum the longest does.
+    telling = [sum(counts[word] for word in words) / top / (len(words) + 6) for words in map(set, contents)]
+    scores = [share * _WHOLE[done] for share, done in zip(telling, complete, strict=True)]
     if True in complete:
         scores[complete.index(True)] *= _OPENING
     return sorted(range(len(found)), key=lambda i: (-scores[i], i))
-
-
-def _telling(words: list[str], counts: Counter[str], top: int) -> float:
-    # Fixed weight in the divisor: without it the shortest sentence wins, with a plain sum the longest does.
-    unique = set(words)
-    return sum(counts[word] for word in unique) / top / (len(unique) + 6)
 
 
 def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:

@@ -24,7 +24,9 @@ def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, 
     """
     require_size(text, _MAX_TEXT)
     _require_english(text)
-    rated = [(sentence, _rate(sentence)) for sentence in split_sentences(text)]
+    scores_of = _analyzer().polarity_scores
+    sentences = split_sentences(text)
+    rated = [(sentence, scores_of(" ".join(sentence.text.split()[:_MAX_WORDS]))) for sentence in sentences]
     if not rated:
         raise Refused("no-evidence", "the text has no sentence to judge by")
     telling = [scores for _, scores in rated if scores["compound"]]
@@ -35,7 +37,7 @@ def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, 
         "sentiment": _label(score, [scores["compound"] for scores in telling]),
         "score": score,
         "dimensions": {name: measured.get(str(name)) for name in dimensions or measured},
-        "rationale": _rationale([sentence for sentence, _ in rated], len(telling)),
+        "rationale": _rationale(sentences, len(telling)),
         "method": "rules:vader",
     }
 
@@ -63,11 +65,6 @@ def _analyzer() -> Any:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     return SentimentIntensityAnalyzer()
-
-
-def _rate(sentence: Sentence) -> dict[str, float]:
-    scores: dict[str, float] = _analyzer().polarity_scores(" ".join(sentence.text.split()[:_MAX_WORDS]))
-    return scores
 
 
 def _mean(values: list[float]) -> float:

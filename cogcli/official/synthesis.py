@@ -50,7 +50,9 @@ def synthesize_corpus(
     Refused: no text, or none about the focus (`no-evidence`); too much (`too-large`).
     """
     texts = [(id_of(item, number), text_of(item)) for number, item in enumerate(items, 1)]
-    read = [sentence for name, text in texts for sentence in _sentences(name, text)]
+    read = [
+        _Sentence(name, one, frozenset(stems(one.text))) for name, text in texts for one in passages(text)
+    ]
     if sum(len(text) for _, text in texts) > MAX_CHARACTERS or len(read) > _MAX_SENTENCES:
         message = (
             f"{len(read)} sentences; at most {_MAX_SENTENCES} in {MAX_CHARACTERS} characters are compared"
@@ -84,10 +86,6 @@ def synthesize_corpus(
 def _quotes(entry: dict[str, object]) -> list[dict[str, object]]:
     inner = entry.get("quotes")
     return inner if isinstance(inner, list) else [entry]
-
-
-def _sentences(name: str, text: str) -> list[_Sentence]:
-    return [_Sentence(name, passage, frozenset(stems(passage.text))) for passage in passages(text)]
 
 
 def _key_points(sentences: list[_Sentence], limit: int) -> list[_Sentence]:
@@ -149,14 +147,7 @@ def _alike(sentences: list[_Sentence]) -> list[tuple[int, int]]:
     for indices in holders.values():
         if len(indices) <= _MAX_COMMON:
             shared.update(combinations(indices, 2))
-    pairs = sorted(pair for pair, count in shared.items() if count > 1)
-    return [
-        (a, b)
-        for a, b in pairs
-        if sentences[a].item != sentences[b].item and _jaccard(sentences, a, b) >= _ALIKE
-    ]
-
-
-def _jaccard(sentences: list[_Sentence], one: int, other: int) -> float:
-    a, b = sentences[one].words, sentences[other].words
-    return len(a & b) / len(a | b)
+    pairs = [(a, b) for (a, b), count in sorted(shared.items()) if count > 1]
+    apart = [(a, b) for a, b in pairs if sentences[a].item != sentences[b].item]
+    words = [sentence.words for sentence in sentences]
+    return [(a, b) for a, b in apart if len(words[a] & words[b]) >= _ALIKE * len(words[a] | words[b])]

@@ -56,7 +56,11 @@ def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) ->
         "columns": [{"name": name, "type": kind} for name, (kind, _) in columns.items()],
         "rows": [{name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))],
         "row_count": len(kept),
-        "problems": _problems(kept, len(names)),
+        "problems": [
+            {"line": number, "message": f"{len(cells)} cells, expected {len(names)}"}
+            for number, cells in kept
+            if len(cells) != len(names)
+        ][:_MAX_PROBLEMS],
         "truncated": len(lines) > max_rows,
     }
 
@@ -91,12 +95,6 @@ def unique_names(cells: list[str]) -> list[str]:
 
 def _cell(cells: list[str], index: int) -> str:
     return cells[index].strip() if index < len(cells) else ""
-
-
-def _problems(lines: list[tuple[int, list[str]]], width: int) -> list[dict[str, object]]:
-    uneven = ((number, len(cells)) for number, cells in lines if len(cells) != width)
-    told = ({"line": number, "message": f"{found} cells, expected {width}"} for number, found in uneven)
-    return list(islice(told, _MAX_PROBLEMS))
 
 
 def _column(cells: list[str]) -> tuple[str, list[object]]:

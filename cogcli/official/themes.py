@@ -37,7 +37,10 @@ def cluster_themes(
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are compared")
     texts = [text_of(item)[:_MAX_LETTERS] for item in items]
-    vectors = _vectors(texts, set(stems(context or "")))
+    common = set(stems(context or ""))
+    counts = [Counter(term for term in stems(text) if term not in common) for text in texts]
+    spread = Counter(term for terms in counts for term in terms)
+    vectors = [_vector(terms, spread, len(texts)) for terms in counts]
     if not any(vectors):
         raise Refused("no-evidence", "no item holds a word to compare")
     hinted = _hinted(texts, hint_labels or [])
@@ -58,12 +61,6 @@ def cluster_themes(
         "cluster_quality": quality | {"clusters": len(kept), "left_out": len(groups) - len(kept)},
         "method": "rules:tfidf-average-link",
     }
-
-
-def _vectors(texts: list[str], common: set[str]) -> list[Vector]:
-    counts = [Counter(term for term in stems(text) if term not in common) for text in texts]
-    spread = Counter(term for count in counts for term in count)
-    return [_vector(count, spread, len(texts)) for count in counts]
 
 
 def _vector(counts: Counter[str], spread: Counter[str], size: int) -> Vector:

@@ -51,7 +51,9 @@ def analyze_trace(
     if len(events) > _MAX_EVENTS:
         raise Refused("too-large", f"{len(events)} events; at most {_MAX_EVENTS} are folded at once")
     earlier = trace_state if trace_state and state_mode != "replace" else None
-    state = _state(earlier)
+    if earlier is not None and (earlier.get("version") != VERSION or not _is_state(earlier)):
+        raise Refused("unsupported", f"trace_state is none of version {VERSION}", "start with an empty one")
+    state: dict[str, Any] = copy.deepcopy(_EMPTY if earlier is None else earlier)
     session = trace_session_id or state["session_id"] or _session(goal, events)
     state["session_id"] = session
     for event in events:
@@ -95,12 +97,6 @@ def _session(goal: str, events: list[object]) -> str:
         if found:
             return str(found)
     return "trace-" + checksum([goal, events[:1]])[7:19]
-
-
-def _state(earlier: dict[str, object] | None) -> dict[str, Any]:
-    if earlier is not None and (earlier.get("version") != VERSION or not _is_state(earlier)):
-        raise Refused("unsupported", f"trace_state is none of version {VERSION}", "start with an empty one")
-    return copy.deepcopy(_EMPTY if earlier is None else earlier)
 
 
 def _is_state(earlier: dict[str, Any]) -> bool:

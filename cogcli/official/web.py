@@ -54,7 +54,8 @@ def extract_content(content: str) -> dict[str, object]:
     root = soup.find("main") or soup.find("article")
     text, links, depth = _read(root or soup)
     article = "" if root or depth > _DEEPEST or len(text) < _ARTICLE else _article(soup)
-    title = _one_line(soup.title.get_text()) if soup.title else _first_heading(text)
+    heading = re.search(r"^#{1,6} (.+)$", text, re.MULTILINE)
+    title = _one_line(soup.title.get_text()) if soup.title else heading[1] if heading else ""
     language = str(soup.html.get("lang", "")) if soup.html else ""
     return {"text": article or text, "title": title, "language": language, "links": links}
 
@@ -122,8 +123,3 @@ def _note_link(element: Tag, links: dict[str, str]) -> None:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _first_heading(text: str) -> str:
-    heading = re.search(r"^#{1,6} (.+)$", text, re.MULTILINE)
-    return heading[1] if heading else ""
