@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.app.settings.config import KEYS, ConfigKey
+from cogcli.app.settings.config import CONTRACTS, KEYS, ConfigKey
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.protocols import PROTOCOLS
@@ -96,6 +96,8 @@ def _key(key: ConfigKey) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string", "minLength": 1}}
     if key.kind == "pins":
         return _pins()
+    if key.kind == "roots":
+        return {"type": "object", "additionalProperties": _root()}
     schema: dict[str, Any] = {"type": _TYPES[key.kind]}
     if key.choices:
         schema["enum"] = list(key.choices)
@@ -103,6 +105,15 @@ def _key(key: ConfigKey) -> dict[str, Any]:
         schema["minimum" if key.kind == "integer" else "exclusiveMinimum"] = key.least
         schema["maximum"] = key.most
     return schema
+
+
+def _root() -> dict[str, Any]:
+    """The schema of what is said of one root."""
+    return {
+        "type": "object",
+        "properties": {"contracts": {"enum": list(CONTRACTS)}},
+        "additionalProperties": False,
+    }
 
 
 def _pins() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from cogcli.events.types import row_of
 from cogcli.governance.approvals import Approvals, Asked
 from cogcli.mapping.apply import ReusedResult, apply
 from cogcli.specs.capability import Capability
+from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
 
@@ -88,6 +89,7 @@ class Engine:
         asked: Mapping[str, Asked] | None = None,
         earlier: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
+        contradictions: Contradictions = NO_CONTRADICTIONS,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -110,6 +112,8 @@ class Engine:
         """By step path: what a person was asked before the specs changed; the step may call another capability now."""
         self.policy = policy
         """What decides about calls beside their safety levels; None for the default policy, which leaves it to them."""
+        self.contradictions = contradictions
+        """What specs of lenient roots declare that does not fit together."""
         self.now = ""
         """The timestamp of the last event, which rules see in place of a clock."""
         self.earlier = earlier
@@ -211,6 +215,11 @@ class Run:
         """An effect of this run, or of a run below it, that may have happened."""
         self.effect_left = False
         """Whether anything that must not happen twice may have happened in it or below it."""
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether its skill is of a lenient root."""
+        return self.engine.contradictions.holds_skill(self.plan.skill.id)
 
     def path(self, step_id: str) -> str:
         """The step id as events bear it: `outer/inner` in a nested run."""

@@ -15,7 +15,7 @@ from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.mapping.expressions import case_text, value_of
 from cogcli.mapping.inputs import Scope, reads_nothing, resolve_input
-from cogcli.specs.fields import fit_values
+from cogcli.specs.fields import Violation, fit_values
 from cogcli.specs.skill import Retry
 
 _MAX_WAIT: Final = 60.0
@@ -34,6 +34,8 @@ def call_target(
 ) -> Effects:
     """The output of a target for those of these values that it declares. Raises as `invoke` does."""
     kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
+    if record.run.is_lenient:
+        violations = [each for each in violations if not _is_excused(planned, record, target, each)]
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
     record.set_target(target.uses, target.capability, kept)
@@ -56,6 +58,14 @@ def call_target(
         record.schedule_repeat(wait, failure)
         yield from record.wait(wait)
         attempt += 1
+
+
+def _is_excused(planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation) -> bool:
+    """Whether a value may have another type than its target declares: the run began with that contradiction."""
+    capability = target.capability
+    called = f"capability:{capability.id}" if capability else f"skill:{target.skill_id}"
+    contradictions, skill = record.run.engine.contradictions, record.run.plan.skill.id
+    return found.kind == "type" and contradictions.excuses(skill, planned.step.id, found.place, called)
 
 
 def _drop_absent(

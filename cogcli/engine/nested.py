@@ -47,6 +47,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         child.state.outputs,
         child.plan.skill.outputs,
         keep_going=not parent.engine.options.fail_fast,
+        lenient=child.is_lenient,
     )
     if outcome.status == "aborted":
         raise _end_early(record, child, Cancelled(outside=parent.engine.stopping))
@@ -103,6 +104,7 @@ def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
         outputs=outcome.outputs,
         error=None,
         required_missing=list(outcome.required_missing),
+        contradictions=list(outcome.contradictions),
         metrics=None,
         step_id=child.prefix,
     )

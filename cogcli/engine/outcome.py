@@ -48,17 +48,20 @@ class RunOutcome(NamedTuple):
     error: RuntimeErrorBase | None
     outputs: dict[str, Any]
     required_missing: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
+    """What of the outputs is not of its declared type, where a lenient root declares it."""
 
 
 def outcome_of(
-    endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool
-) -> RunOutcome:
+    endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool,
+    lenient: bool = False,
+) -> RunOutcome:  # fmt: skip
     """The outcome of a run by the endings of its steps, by position in plan order. `outputs` are checked against
-    `declared`."""
+    `declared`, as `final_outputs` does; of a `lenient` skill their types excuse nothing but themselves."""
     by_status: dict[str, Ending] = {}
     for index in sorted(endings):
         by_status.setdefault(endings[index].status, endings[index])
-    final, missing, problem = final_outputs(outputs, declared)
+    final, missing, problem = final_outputs(outputs, declared, lenient=lenient)
     pending, vetoed, failed = (by_status.get(word) for word in ("pending", "vetoed", "failed"))
     if pending and (keep_going or not (vetoed or failed)):
         return RunOutcome("pending", pending.error, final, missing)
@@ -70,17 +73,25 @@ def outcome_of(
     if any(ending.reason == "cancelled" for ending in endings.values()):
         # A resumed run whose log has a step that a signal cancelled.
         return RunOutcome("aborted", None, final)
+    if problem is not None and lenient and problem.code == "outputs.type":
+        return RunOutcome("ok", None, final, contradictions=(problem.message,))
     if problem is not None:
         return RunOutcome("error", problem, final, missing)
     return RunOutcome("ok", None, final)
 
 
 def final_outputs(
-    outputs: Mapping[str, Any], declared: Fields
+    outputs: Mapping[str, Any], declared: Fields, *, lenient: bool = False
 ) -> tuple[dict[str, Any], tuple[str, ...], RuntimeErrorBase | None]:
-    """Outputs with declared ones first and defaults applied, the required ones missing, and what is wrong."""
+    """Outputs with declared ones first and defaults applied, the required ones missing, and what is wrong. In a
+    `lenient` skill null is not missing where it was written."""
     given = dict(outputs)
     kept, violations = fit_values(declared, given)
+    if lenient:
+        nulls = [name for name in declared if name in given and name not in kept]
+        violations = [v for v in violations if v.place not in nulls]
+        written = kept | dict.fromkeys(nulls)
+        kept = {name: written[name] for name in declared if name in written}
     final = kept | {name: value for name, value in given.items() if name not in declared}
     missing = tuple(v.place for v in violations if v.kind == "missing")
     if missing:

@@ -170,6 +170,7 @@ class RootRun:
             run.state.outputs,
             plan.skill.outputs,
             keep_going=not self.engine.options.fail_fast,
+            lenient=run.is_lenient,
         )
 
     def _drive(self) -> Effects:
@@ -227,6 +228,7 @@ class RootRun:
             outputs=outcome.outputs,
             error=error_payload(error) if error else None,
             required_missing=list(outcome.required_missing),
+            contradictions=list(outcome.contradictions),
             metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
         )
         self.run.emit(draft, durable=True)
@@ -247,6 +249,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         selection=dict(request.selection),
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
+        contracts=engine.contradictions.to_payload(),
         policy=dict(request.policy),
         agent=dict(request.agent),
         intuition_mode=engine.policy.intuition_mode if engine.policy else "",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cogcli.core.errors import (
     EffectInDoubtError,
     ResponseMappingError,
@@ -18,7 +20,7 @@ from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Event
 from cogcli.mapping.expressions import holds
 from cogcli.mapping.inputs import Scope, resolve_input
-from cogcli.mapping.outputs import require_applicable, writes_of
+from cogcli.mapping.outputs import OutputRule, require_applicable, writes_of
 from cogcli.specs.fields import fit_values
 
 
@@ -32,7 +34,8 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
             record.append_answer(done.output)  # on disk meanwhile
             yield Park()
         if done.writes is None:
-            writes = writes_of(planned.rules_for(done.by), done.output, run.state)
+            rules = planned.rules_for(done.by)
+            writes = writes_of(rules, _output_to_write(run, planned, done, rules), run.state)
         else:
             writes = done.writes
             require_applicable(run.state, writes)
@@ -69,6 +72,22 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     if record.in_doubt is not None:
         raise record.in_doubt
     return done
+
+
+def _output_to_write(
+    run: Run, planned: PlannedStep, done: Performed, rules: tuple[OutputRule, ...]
+) -> dict[str, Any]:
+    """What a step produced; in a lenient skill with null for each optional output that was not given, where a value is
+    set as a whole (docs/reference/spec-files.md#lenient)."""
+    if not run.is_lenient or done.skipped:
+        return done.output
+    absent = [
+        rule.left
+        for rule in rules
+        if rule.left in planned.produces and rule.left not in done.output
+        if rule.target.namespace in ("vars", "outputs") and rule.strategy in ("overwrite", "replace")
+    ]
+    return done.output | dict.fromkeys(absent) if absent else done.output
 
 
 def _recorded_ending(event: Event, ending: Ending) -> Ending:

@@ -52,6 +52,7 @@ def run_started(
     selection: PayloadDict | None = None,
     taken_over: PayloadDict | None = None,
     effects: PayloadDict | None = None,
+    contracts: PayloadDict | None = None,
     policy: PayloadDict | None = None,
     agent: PayloadDict | None = None,
     intuition_mode: str = "",
@@ -75,6 +76,8 @@ def run_started(
     }
     if taken_over:
         payload["taken_over"] = taken_over
+    if contracts:
+        payload["contracts"] = contracts
     if policy:
         payload["policy"] = policy
     if effects:
@@ -152,6 +155,7 @@ def run_terminated(
     error: PayloadDict | None,
     required_missing: list[str],
     metrics: PayloadDict | None,
+    contradictions: list[str] | None = None,
     step_id: str | None = None,
 ) -> Draft:
     """The outcome of a run."""
@@ -162,6 +166,8 @@ def run_terminated(
         "error": error,
         "required_missing": required_missing,
     }
+    if contradictions:
+        payload["contradictions"] = contradictions
     return _draft("run.terminated", run_id, payload, step_id, "system", metrics=metrics)
 
 

@@ -55,6 +55,9 @@ class RunStarted(Payload):
     """By step: results of an earlier episode that are used in place of doing the step."""
     effects: Json = {}
     """By step path: what the run did that this one runs again, and what was said about each."""
+    contracts: Json = {}
+    """The skills and capabilities of lenient roots, and what they declare that does not fit together; absent without
+    any."""
     policy: Json | None = None
     """What governs the run beside safety levels: pack, intent, user, ceiling and budgets, as they were given."""
     agent: Json | None = None
@@ -448,6 +451,8 @@ class RunTerminated(Payload):
     outputs: Json
     error: Json | None
     required_missing: list[str]
+    contradictions: list[str] = []
+    """Outputs that are not of their declared type, in a skill of a lenient root."""
 
 
 class StateProjection(Payload):

@@ -37,6 +37,7 @@ from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentOf, AgentRun, Intercept, PreparedRun, RunEnvironment, call_policy
 from cogcli.runs.results import Control, RunResult, exported, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.contradictions import Contradictions
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
 
@@ -111,6 +112,7 @@ def launch(
             taken_over=taken_over,
             effects=effects,
             policy=prepared.policy,
+            contradictions=prepared.contradictions,
         )
         first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
@@ -175,6 +177,7 @@ def engine_over_log(
         effects=effects,
         behind=log.behind if effects else None,
         policy=agent.policy if agent else _recorded_policy(catalog, started),
+        contradictions=Contradictions.recorded(started.payload),
         **parts,
     )
     engine.passes_null = rules_of(started.payload) == FIRST

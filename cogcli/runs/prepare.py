@@ -13,6 +13,7 @@ from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggesti
 from cogcli.core.refs import FRAME_FIELDS
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import Skill, skill_from
@@ -148,6 +149,8 @@ class PreparedRun(NamedTuple):
     """What decides about its calls; None for the default policy."""
     agent: AgentRun | None = None
     """What an agent was asked; None for the run of a skill."""
+    contradictions: Contradictions = NO_CONTRADICTIONS
+    """What of its specs does not fit together, in lenient roots."""
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
@@ -188,7 +191,8 @@ def prepare_without_inputs(
     if blocking:
         raise ProblemsFound(blocking)
     warnings = [problem for problem in found if problem.severity == "W"]
-    return PreparedRun(request, skill_of(catalog, request.skill_id), catalog, {}, {}, selection, warnings)
+    skill, contradictions = skill_of(catalog, request.skill_id), Contradictions.of(catalog, warnings)
+    return PreparedRun(request, skill, catalog, {}, {}, selection, warnings, contradictions=contradictions)
 
 
 def skill_of(catalog: Catalog, skill_id: str) -> Skill:

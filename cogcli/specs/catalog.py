@@ -64,6 +64,8 @@ class Catalog(NamedTuple):
     broken: dict[str, str] = NOTHING
     problems: tuple[Problem, ...] = ()
     """The problems of reading and of shapes, before any check across files."""
+    lenient: frozenset[str] = frozenset()
+    """The files of skills and capabilities in lenient layers."""
     replaced: dict[str, tuple[Capability, ...]] = NOTHING
     """Capabilities replaced by one of the same id in a later layer, earliest first."""
     partial: bool = False

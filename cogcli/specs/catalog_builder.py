@@ -57,6 +57,7 @@ class CatalogBuilder:
         self._named = named
         self._environ = environ
         self._shadows: list[Shadow] = []
+        self._lenient: set[str] = set()
         self._host = HostFiles(self.canonical)
         self._own: dict[str, SpecFile | None] = {}
         self._scanned: dict[str, str] | None = None
@@ -82,6 +83,7 @@ class CatalogBuilder:
             bindings_of={capability: tuple(ids) for capability, ids in by_capability.items()},
             host=host,
             shadows=tuple(self._shadows),
+            lenient=frozenset(self._lenient),
             pins=self.specs.pins | choices,
             problems=tuple(sort_problems(self.problems)),
             partial=partial,
@@ -318,6 +320,8 @@ class CatalogBuilder:
             return None
         loaded = self._reader.load(winners[0])
         self.problems += loaded.problems
+        if last.lenient and kind in ("skill", "capability"):
+            self._lenient.add(loaded.file)
         self.specs.pins[f"{kind}:{id}"] = loaded.digest
         if loaded.raw is None:
             self.specs.broken[f"{kind}:{id}"] = loaded.file

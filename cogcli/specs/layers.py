@@ -30,6 +30,9 @@ class Layer(NamedTuple):
     """Whether it is a folder of host overrides (docs/reference/binding.md#host-overrides)."""
     distrust: str = ""
     """Why it is not trusted, empty where there is no reason beside that."""
+    lenient: bool = False
+    """Whether contradictions between the types that its specs declare are warnings
+    (docs/reference/spec-files.md#lenient)."""
 
     @property
     def home(self) -> str:
@@ -49,6 +52,7 @@ class Root(NamedTuple):
 
     path: str
     by_project: bool = False
+    lenient: bool = False
 
 
 def layers_for(
@@ -66,9 +70,9 @@ def layers_for(
         layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
     persons = {os.path.realpath(root.path) for root in registries if not root.by_project}
     layers += [
-        Layer(root.path, root.path, project_trusted, distrust=distrust)
+        Layer(root.path, root.path, project_trusted, distrust=distrust, lenient=root.lenient)
         if root.by_project
-        else Layer(root.path, root.path, True)
+        else Layer(root.path, root.path, True, lenient=root.lenient)
         for root in registries
         if not (root.by_project and os.path.realpath(root.path) in persons)
     ]

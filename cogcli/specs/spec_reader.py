@@ -108,7 +108,10 @@ class SpecReader:
             return self._check_path(read, compiled.raw, problems)
         from cogcli.yaml import reader
 
-        parsed = (reader.parse_json if found.kind == "active" else reader.parse)(data, file=file)
+        if found.kind == "active":
+            parsed = reader.parse_json(data, file=file)
+        else:
+            parsed = reader.parse(data, file=file, tolerate=lambda problem: is_tolerated(found, problem))
         self.places[file] = parsed.places
         if parsed.value is None:
             return read._replace(problems=parsed.problems)
@@ -124,8 +127,8 @@ class SpecReader:
             id = None if found.kind == "pack" else value.get("id")
             return read._replace(id=found.id or (id if isinstance(id, str) else read.id), problems=problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
-        if self._cache and not credential and not _path_mismatches(found, raw):
-            # What is refused, or holds a credential, stands in its own file alone.
+        if self._cache and not credential and not parsed.problems and not _path_mismatches(found, raw):
+            # What is refused, tolerated in one layer, or holds a credential, stands in its own file alone.
             kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
             self._cache.keep(found.kind, read.digest, Compiled(raw, kept))
         return self._check_path(read, raw, problems)
@@ -141,6 +144,18 @@ class SpecReader:
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)
         return read._replace(id=read.found.id or _id_of(read.found, raw), problems=problems + report.problems)
+
+
+def is_tolerated(found: FoundFile, problem: Problem) -> bool:
+    """Whether a key may stand twice there: in the free metadata of a skill or capability of a lenient layer, unless it
+    says which bindings may be chosen."""
+    _, _, below = problem.path.partition("/metadata/")
+    return (
+        found.layer.lenient
+        and found.kind in ("skill", "capability")
+        and problem.path.startswith("/metadata/")
+        and below != "required_conformance_profile"
+    )
 
 
 def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,12 +28,13 @@ MAX_NODES: Final = 50_000
 SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
 DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
 """The limits of API documents (docs/reference/spec-files.md#yaml)."""
+REPEATED_KEY: Final = "yaml.duplicate-key"
 _SAVE: Final = "save the file as UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The result of one file: its mapping, its positions, and its problems. `value` is None if there are problems."""
+    """The result of one file: its mapping, its positions, and its problems. `value` is None if one is an error."""
 
     value: dict[str, Any] | None
     places: Places
@@ -53,9 +55,15 @@ def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed
     return data, parse(data, file=file)
 
 
-def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
-    """The mapping in a YAML file, by the rules of docs/reference/spec-files.md#yaml; problems are in the result. Raises
-    nothing."""
+def parse(
+    data: bytes,
+    *,
+    file: str,
+    limits: Limits = SPEC,
+    tolerate: Callable[[Problem], bool] = lambda problem: False,
+) -> Parsed:
+    """The mapping in a YAML file, by the rules of docs/reference/spec-files.md#yaml; problems are in the result. A
+    repeated key that is tolerated is a warning, and its first value counts. Raises nothing."""
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
         return _no_value("yaml.size", file, found, "split the file")
@@ -74,8 +82,14 @@ def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
         return _no_value("yaml.characters", file, found, "end lines with a line feed", at)
     problems, text = clean_text(text, file)
     value, found_inside = _build(text, file, limits)
-    problems = sort_problems(problems + found_inside)
-    return Parsed(None if problems else value, Places(text), problems)
+    problems = [_weigh(problem, tolerate) for problem in sort_problems(problems + found_inside)]
+    refused = any(problem.severity == "E" for problem in problems)
+    return Parsed(None if refused else value, Places(text), problems)
+
+
+def _weigh(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
+    tolerated = problem.code == REPEATED_KEY and tolerate(problem)
+    return problem._replace(severity="W") if tolerated else problem
 
 
 def parse_json(data: bytes, *, file: str) -> Parsed:

@@ -34,6 +34,7 @@ UPPER = {"inputs": "{text: {type: string, default: x}}", "outputs": "{text: {typ
 
 KEY_LINES: dict[str, str] = {
     "registry": 'registry = ["reg", "../beside", "{outside}", "link", "reg/inner", ".", ".agent-skills/plain"]',
+    "roots": 'roots = {reg = {contracts = "lenient"}, "../beside" = {contracts = "lenient"}}',
     "trust_level": 'trust_level = "standard"',
     "keep_going": "keep_going = true",
     "max_workers": "max_workers = 256",

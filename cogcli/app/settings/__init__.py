@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from cogcli.app.settings.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, ConfigKey, from_text
+from cogcli.app.settings.config import KEYS, LEVELS, PROJECT_FILE, ROOTS, ConfigFile, ConfigKey, from_text
 from cogcli.app.settings.user_dirs import (
     cache_home,
     config_home,
@@ -95,7 +95,7 @@ class Settings:
         if (table := name.partition(".")[0]) == WHOLE_TABLE:
             file = self.file_with(table)
             found_in = [file] if file is not None and name in file.values else []
-        elif key.kind != "names" and (found := self._from_environment(name, key)) is not None:
+        elif key.kind not in ("names", "roots") and (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
         else:
             found_in = [file for file in self.files if name in file.values and self._counts(file, name)]
@@ -137,7 +137,25 @@ class Settings:
 
         for problem in self.problems:
             raise problem
-        return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
+        lenient = self._lenient_roots()
+        return [
+            Root(path, own, os.path.realpath(path) in lenient)
+            for paths, _, own in self._sources("registry")
+            for path in paths
+        ]
+
+    def _lenient_roots(self) -> set[str]:
+        """The real paths of the roots whose contradictions are warnings. A project says so of any root, as far as it is
+        trusted; a root says nothing of itself."""
+        counting = [
+            file for file in reversed(self.files) if ROOTS in file.values and self._counts(file, ROOTS)
+        ]
+        said = {
+            os.path.realpath(root): of.get("contracts")
+            for file in counting
+            for root, of in file.values[ROOTS].items()
+        }
+        return {root for root, contracts in said.items() if contracts == "lenient"}
 
     def file_roots(self, name: str) -> list[list[str]]:
         """The roots of files by who declares them: a file lies in a root of each. The file of a project counts for what
@@ -188,7 +206,7 @@ class Settings:
         from cogcli.specs.layers import layers_for
 
         roots = self.roots
-        for root, _ in roots:
+        for root in (each.path for each in roots):
             if not os.path.isdir(root):
                 what = "is not a directory" if os.path.lexists(root) else "does not exist"
                 shown = display_path(root, self.base)
@@ -240,7 +258,7 @@ class Settings:
         return display_path(path, self.base)
 
 
-_OF_TRUSTED = ("prefer",)
+_OF_TRUSTED = ("prefer", ROOTS)
 _NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LEVELS = ("sandbox", "standard", "elevated", "privileged")
 PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
+ROOTS = "roots"
 _LIMIT = 256 * 1024
 _LONGEST = 60
 _LONGEST_TEXT = 500
@@ -62,12 +63,14 @@ class ConfigKey:
             "text": "a text of one line",
             "url": "an http or https URL without user info and query",
             "auth_ref": "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
+            "roots": 'tables by directory with `contracts`, "strict" or "lenient"',
             "pins": 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."',
         }[self.kind]
 
 
 KEYS: dict[str, ConfigKey] = {
     "registry": ConfigKey("paths", ()),
+    ROOTS: ConfigKey("roots", {}),
     "trust_level": ConfigKey("choice", "standard", choices=LEVELS),
     "keep_going": ConfigKey("boolean", False),
     "max_workers": ConfigKey("integer", 8, least=1, most=256),
@@ -173,8 +176,16 @@ class ConfigFile:
             hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
             self._problem("`export.otlp`: a project cannot have traces sent anywhere", line, 1, hint=hint)
         else:
+            folder = os.path.dirname(self.path)
             if key.kind == "paths":
-                accepted = [os.path.join(os.path.dirname(self.path), path) for path in accepted]
+                accepted = [os.path.join(folder, path) for path in accepted]
+            elif key.kind == "roots":
+                accepted = {os.path.abspath(os.path.join(folder, root)): of for root, of in accepted.items()}
+                if self.project and os.path.realpath(folder) in map(os.path.realpath, accepted):
+                    self._problem(
+                        "`roots`: a project's own specs stay strict", line, 1, hint="remove that table"
+                    )
+                    return
             self.values[name], self.lines[name] = accepted, line
 
     def _problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
@@ -191,6 +202,8 @@ def convert(key: ConfigKey, value: Any) -> Any:
         return value if isinstance(value, str) and value in key.choices else None
     if key.kind == "pins":
         return value if _are_pins(value) else None
+    if key.kind == "roots":
+        return value if _are_roots(value) else None
     if key.kind in ("text", "url", "auth_ref"):
         return value if isinstance(value, str) and _is_text(key.kind, value) else None
     if key.kind == "names":
@@ -238,6 +251,18 @@ def _are_pins(value: Any) -> bool:
         return False
     named = value.get("env", {})
     return isinstance(named, dict) and all(map(_is_table, [value.get("pins", {}), *named.values()]))
+
+
+CONTRACTS = ("strict", "lenient")
+
+
+def _are_roots(value: Any) -> bool:
+    """Whether a value is tables of what is said of roots, by directory."""
+    return isinstance(value, dict) and all(
+        path and "\0" not in path and isinstance(of, dict) and of.keys() <= {"contracts"}
+        and of.get("contracts", "strict") in CONTRACTS
+        for path, of in value.items()
+    )  # fmt: skip
 
 
 def _is_table(table: Any) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
+from cogcli.app.settings.config import PROJECT_FILE, ROOTS, ConfigFile
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
@@ -153,7 +153,7 @@ def tables_of(settings: ConfigFile) -> dict[str, str]:
     tables: dict[str, dict[str, Any]] = {}
     for key, value in settings.values.items():
         table, dot, _ = key.partition(".")
-        if dot:
+        if dot or key == ROOTS:
             tables.setdefault(f"[{table}] of {PROJECT_FILE}", {})[key] = value
     return {name: digest_of(values) for name, values in tables.items()}
 

@@ -16,6 +16,7 @@ from cogcli.specs.checks.choices import check_choices, check_defaults, check_hos
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_nesting, check_skills
+from cogcli.specs.contradictions import weigh
 
 
 def check_contracts(context: CheckContext) -> None:
@@ -50,7 +51,7 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     context = CheckContext(catalog, options or SelectionOptions())
     for check_one in CHECKS.values():
         check_one(context)
-    problems = [*catalog.problems, *context.problems()]
+    problems = [*catalog.problems, *(weigh(problem, catalog) for problem in context.problems())]
     only, documents, needed = catalog.only, context.documents, context.needed
     if needed is not None:
         # Only the documents of what is needed were looked at.
