@@ -165,8 +165,10 @@ class LiveRunner:
     def _template(self, binding: Binding, service: Service) -> request_mapping.Template:
         template = self._templates.get(binding.id)
         if template is None:
+            row = PROTOCOLS.get(binding.protocol)
+            keys = row.path_keys(service, binding) if row else ()
             template = self._templates[binding.id] = request_mapping.compile_template(
-                binding.request, around=Surroundings(service.values, self._read_file)
+                binding.request, around=Surroundings(service.values, self._read_file, keys)
             )
         return template
 

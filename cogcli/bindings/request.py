@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -40,6 +40,9 @@ class Surroundings(NamedTuple):
     values: Mapping[str, str] | None = None
     """None where there is no service: `service.x` is a text as any other."""
     read_file: ReadFile | None = None
+    path_keys: Collection[str] = ()
+    """The keys of the request whose texts become part of a path: there a part that is missing gives another path, so
+    that it is an error."""
 
 
 NO_SURROUNDINGS: Final = Surroundings()
@@ -95,6 +98,10 @@ def _compile_text(text: str, at: TemplatePath, around: Surroundings) -> Template
     )
 
 
+def _is_in_path(at: TemplatePath, around: Surroundings) -> bool:
+    return len(at) > 1 and at[1] in around.path_keys
+
+
 def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:
     """The typed value; an input that was not given drops its key, a path that ends inside one is an error."""
     head = path[0]
@@ -107,14 +114,20 @@ def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> An
 
 
 def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings) -> str:
+    """The value inside a text; an input that was not given leaves nothing there, but in a path."""
     if slot.of_service:
         return _variable(slot, at, around)
     value = walk(given, slot.path)
     if value is MISSING:
-        if slot.otherwise is None:
+        if slot.otherwise is not None:
+            return slot.otherwise
+        if slot.path[0] in given:
             where = "inside a text; write `${input.x:-…}` to say what stands there instead"
             raise _missing(slot.path, at, where)
-        return slot.otherwise
+        if _is_in_path(at, around):
+            where = "inside a text that becomes part of a path: without it that would be another path"
+            raise _missing(slot.path, at, where)
+        return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

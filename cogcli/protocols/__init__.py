@@ -9,7 +9,7 @@ Nothing of a protocol is imported before its row is asked for it: start-up pays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -49,6 +49,8 @@ class ProtocolRow(NamedTuple):
     """What describes the operations of a service: DOCUMENT, LOCK, SOURCE, or nothing: empty."""
     address_keys: tuple[str, ...] = ()
     """The keys of a service that may hold its URL, the first to write it."""
+    path_keys: Callable[[Service, Binding], Collection[str]] = lambda service, binding: ()
+    """The keys of a binding's request that become parts of the path of a URL."""
     in_process: bool = False
     """Whether its services are functions on this machine: nothing leaves it."""
     batches: bool = False
@@ -95,6 +97,11 @@ def _invoker(path: str) -> Callable[[InvokerContext], Invoker]:
     return lambda context: cast("Invoker", member()(context))
 
 
+def _path_keys(path: str) -> Callable[[Service, Binding], Collection[str]]:
+    member = _member(path)
+    return lambda service, binding: cast("Collection[str]", member()(service, binding))
+
+
 PROTOCOLS: Final[dict[str, ProtocolRow]] = {
     "pythoncall": ProtocolRow(
         grammar=_member("pythoncall.grammar:GRAMMAR"),
@@ -113,6 +120,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         rules=_member("openapi.rules:RULES"),
         described_by=_documented,
         address_keys=("base_url",),
+        path_keys=_path_keys("openapi.path_keys:path_keys"),
         library="httpx",
     ),
     "openrpc": ProtocolRow(

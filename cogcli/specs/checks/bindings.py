@@ -3,10 +3,10 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from cogcli.core.problems import suggest_path, suggestion
+from cogcli.core.problems import KeyPath, suggest_path, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.absent_members import report_absent
@@ -31,7 +31,7 @@ def check_bindings(context: CheckContext) -> None:
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
             before = context.catalog.replaced.get(capability.id, ()) if binding.layer == BUILT_IN else ()
-            _check_request(binding, capability, before, report)
+            _check_request(context, binding, capability, before, report)
             _check_files(binding, capability, report)
             _check_response(binding, capability, before, report)
         _check_service(context, binding, report)
@@ -86,10 +86,15 @@ _DROPPED: Final = "a later layer declares it with fewer fields, so this one is l
 
 
 def _check_request(
-    binding: Binding, capability: Capability, before: Sequence[Capability], report: ProblemReport
+    context: CheckContext,
+    binding: Binding,
+    capability: Capability,
+    before: Sequence[Capability],
+    report: ProblemReport,
 ) -> None:
     """`before`: what a later layer replaced of the capability that a shipped binding was written for."""
-    for path, text in texts(binding.request, ("request",)):
+    expected = [each for n, check in enumerate(binding.checks) for each in _texts_of_check(n, check)]
+    for path, text in (*texts(binding.request, ("request",)), *expected):
         try:
             parts = parse_template(text)
         except TemplateFault:  # reported with the file's own problems
@@ -112,9 +117,22 @@ def _check_request(
             inside = follow([shape_of(field)], slot.path[1:], lists=True)
             report_absent(report, path, ("input", *slot.path), 2, inside)
             if not slot.whole and slot.otherwise is None and not field.required and field.default is None:
-                message = f"`{place}`: optional input `{name}` inside text fails when not given"
-                hint = f"write ${{input.{'.'.join(slot.path)}:-}}"
+                without = "nothing stands there when it is not given"
+                hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"
+                if path[1] in _path_keys(context, binding):
+                    without = "a call without it fails, as that would be another path"
+                    hint = "make the input required, or give it a default"
+                message = f"`{place}`: optional input `{name}` inside text: {without}"
                 report.warn("request.optional", path, message, hint=hint)
+
+
+def _texts_of_check(number: int, check: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    return texts(check["value"], ("checks", number, "value"))
+
+
+def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
+    service, protocol = context.catalog.services.get(binding.service), context.protocols.get(binding.protocol)
+    return protocol.path_keys(service, binding) if service and protocol else ()
 
 
 def _check_files(binding: Binding, capability: Capability, report: ProblemReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar, cast
 
@@ -168,4 +168,8 @@ class CheckedProtocol(Protocol):
 
     def check_contracts(self, context: CheckContext, name: str, bindings: Iterable[Binding]) -> None:
         """Report where its bindings contradict what describes their services."""
+        ...
+
+    def path_keys(self, service: Service, binding: Binding) -> Collection[str]:
+        """The keys of a binding's request that become parts of the path of a URL."""
         ...

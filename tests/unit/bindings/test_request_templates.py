@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.bindings.request import compile_template
+from cogcli.bindings.request import Surroundings, compile_template
 from cogcli.core.errors import RequestMappingError
 
 GIVEN: dict[str, Any] = {
@@ -91,11 +91,41 @@ def test_a_path_missing_inside_a_present_value_is_an_error(value: str) -> None:
     assert (caught.value.code, caught.value.left) == ("request.missing", False)
 
 
-@pytest.mark.parametrize("value", ["a ${input.gone}", "${input.gone} b", "a ${input.o.gone}"])
-def test_anything_missing_in_embedded_text_is_an_error(value: str) -> None:
+@pytest.mark.parametrize("value", ["a ${input.o.gone}", "${input.null.x}b", "a ${input.l.7}"])
+def test_a_path_missing_inside_a_present_value_is_an_error_in_text_too(value: str) -> None:
     with pytest.raises(RequestMappingError) as caught:
         payload({"x": value})
     assert caught.value.code == "request.missing"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("a ${input.gone}", "a "),
+        ("${input.gone} b", " b"),
+        ("${input.gone}${input.gone.deeper}", ""),
+        ("<${input.s} ${input.gone}>", "<text >"),
+    ],
+)
+def test_an_absent_optional_leaves_nothing_inside_a_text(template: str, text: str) -> None:
+    assert payload({"x": template, "y": [template], "z": {"k": template}}) == {
+        "x": text,
+        "y": [text],
+        "z": {"k": text},
+    }
+
+
+@pytest.mark.parametrize("value", ["a ${input.gone}", ["x", "${input.gone}b"]])
+def test_a_text_of_a_path_lacks_nothing(value: Any) -> None:
+    template = compile_template({"id": value, "q": "a ${input.gone}"}, around=Surroundings(path_keys={"id"}))
+    with pytest.raises(RequestMappingError, match=r"`input\.gone` is missing .* another path") as caught:
+        template(GIVEN)
+    assert (caught.value.code, caught.value.left, caught.value.place[:2]) == (
+        "request.missing",
+        False,
+        ("request", "id"),
+    )
+    assert template(GIVEN | {"gone": 1})["q"] == "a 1"
 
 
 def test_payloads_share_nothing_with_input_or_request() -> None:

@@ -1,0 +1,32 @@
+"""openapi: the keys of a request that become parts of its path (docs/reference/protocols.md#openapi)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from cogcli.core.json_pointer import DocumentFault
+from cogcli.documents.openapi import openapi_of
+from cogcli.protocols.http.url import names_in
+from cogcli.specs.binding import Binding
+from cogcli.specs.request_locations import place_of
+from cogcli.specs.service import Service
+
+
+def path_keys(service: Service, binding: Binding) -> frozenset[str]:
+    """The keys of a binding's request that fill its path, by the service's document where there is one.
+
+    Empty where the document, or the operation in it, cannot be used: then nothing is sent.
+    """
+    try:
+        document = openapi_of(service)
+        if document is None:
+            return frozenset(names_in(binding.operation)) & binding.request.keys()
+        operation = document.operation(binding.operation, binding.metadata.get("method"))
+    except DocumentFault:
+        return frozenset()
+    found = set()
+    for key in binding.request:
+        with suppress(DocumentFault):  # a key without a place of its own is an error of the checks
+            if place_of(key, operation).kind == "path":
+                found.add(key)
+    return frozenset(found)
