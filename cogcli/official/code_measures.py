@@ -11,27 +11,13 @@ _LONG = 60
 _BRANCHED = 10
 _MANY_ARGUMENTS = 7
 _MAX_WARNINGS = 200
-_SUFFIXES = {
-    "c": "c",
-    "c++": "cpp",
-    "cpp": "cpp",
-    "c#": "cs",
-    "csharp": "cs",
-    "go": "go",
-    "java": "java",
-    "javascript": "js",
-    "js": "js",
-    "kotlin": "kt",
-    "lua": "lua",
-    "perl": "pl",
-    "php": "php",
-    "ruby": "rb",
-    "rust": "rs",
-    "scala": "scala",
-    "swift": "swift",
-    "typescript": "ts",
-    "ts": "ts",
-}
+_SUFFIXES = dict(
+    pair.split(":")
+    for pair in (
+        "c:c c++:cpp cpp:cpp c#:cs csharp:cs go:go java:java javascript:js js:js kotlin:kt"
+        " lua:lua perl:pl php:php ruby:rb rust:rs scala:scala swift:swift typescript:ts ts:ts"
+    ).split()
+)
 _BRANCHES = (
     ast.If,
     ast.For,

@@ -19,20 +19,7 @@ from cogcli.sdk import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
+_MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = rf"(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
 _YEAR = r"(?:1[5-9]|20|21)\d\d(?!\d)"
 _DAY = r"[0-3]?\d(?:st|nd|rd|th)?"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.official.personal_data import find_personal_data
 from cogcli.official.secret_values import find_secrets
-from cogcli.official.values import at_path, kind_of, walk
+from cogcli.official.table_rows import OPERATORS, comparison
+from cogcli.official.values import at_path, walk
 from cogcli.sdk import Refused, evaluate, schema_errors
 
 if TYPE_CHECKING:
@@ -153,13 +154,14 @@ def _in_words(field: str, op: str, value: object, there: bool) -> str:
     return f"{field:.80}{'' if there else ' is missing:'} must be {op.replace('_', ' ')}{wanted:.120}"
 
 
-def _equal(a: object, b: object) -> bool:
-    return a == b and isinstance(a, bool) is isinstance(b, bool)
+def _compared(op: str) -> Callable[[Any, Any], bool]:
+    """A comparison as rows of tables have it; what cannot be compared does not hold."""
 
-
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def holds(a: Any, b: Any) -> bool:
-        return kind_of(a) == kind_of(b) in ("number", "text") and compare(a, b)
+    def holds(value: Any, wanted: Any) -> bool:
+        try:
+            return comparison({"field": "value", "op": op, "value": wanted}, [])(1, {"value": value})
+        except Refused:
+            return False
 
     return holds
 
@@ -188,17 +190,7 @@ def _is_type(value: object, name: Any) -> bool:
 _OPS: dict[Any, Callable[[Any, Any], bool]] = {
     "exists": lambda value, _: True,
     "absent": lambda value, _: False,
-    "eq": _equal,
-    "ne": lambda a, b: not _equal(a, b),
-    "lt": _ordered(lambda a, b: bool(a < b)),
-    "le": _ordered(lambda a, b: bool(a <= b)),
-    "gt": _ordered(lambda a, b: bool(a > b)),
-    "ge": _ordered(lambda a, b: bool(a >= b)),
-    "in": lambda value, choices: isinstance(choices, list) and any(_equal(value, one) for one in choices),
-    "not_in": lambda value, choices: (
-        isinstance(choices, list) and not any(_equal(value, one) for one in choices)
-    ),
-    "contains": lambda value, part: part in value,
+    **{op: _compared(op) for op in OPERATORS},
     "matches": _matches,
     "type": _is_type,
     "min_length": lambda value, length: len(value) >= length,

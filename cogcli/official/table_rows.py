@@ -24,10 +24,7 @@ _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     "ge": operator.ge,
 }
 _SIGNS = {"==": "eq", "=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "not in": "not_in"}
-_OPERATORS = (
-    *("eq", "ne", *_ORDERED, "in", "not_in", "contains", "starts_with", "ends_with"),
-    *("is_null", "not_null"),
-)
+OPERATORS = ("eq ne lt le gt ge in not_in contains starts_with ends_with is_null not_null").split()
 
 
 def filter_rows(table: list[Record], condition: Record) -> dict[str, object]:
@@ -57,7 +54,7 @@ def _test_of(condition: object, fields: list[str], depth: int) -> Test:
             "too-large", f"the condition is deeper than {_MAX_DEPTH} or has over {_MAX_TESTS} parts"
         )
     if "field" in condition and "op" in condition:
-        return _comparison(condition, fields)
+        return comparison(condition, fields)
     if len(condition) == 1:
         ((word, inner),) = condition.items()
         if word in ("all", "any") and isinstance(inner, list):
@@ -72,11 +69,13 @@ def _test_of(condition: object, fields: list[str], depth: int) -> Test:
     return lambda number, row: all(identity(row.get(name)) == value for name, value in wanted.items())
 
 
-def _comparison(condition: Record, fields: list[str]) -> Test:
+def comparison(condition: Record, fields: list[str]) -> Test:
+    """What `{field, op, value}` asks of a row; adds to `fields` which column it reads. Raises Refused for what is no
+    comparison, the test for a row whose value cannot be compared."""
     field, word, value = condition["field"], str(condition["op"]), condition.get("value")
     name = _SIGNS.get(word, word)
-    if name not in _OPERATORS or not isinstance(field, str):
-        raise Refused("unsupported", f"no operator {word!r:.40}", f"there are {', '.join(_OPERATORS)}")
+    if name not in OPERATORS or not isinstance(field, str):
+        raise Refused("unsupported", f"no operator {word!r:.40}", f"there are {', '.join(OPERATORS)}")
     unknown = set(condition) - {"field", "op", "value"}
     if unknown or ("value" not in condition and name not in ("is_null", "not_null")):
         raise Refused("bad-data", f"a comparison has `field`, `op` and `value`, found {', '.join(condition)}")

@@ -16,19 +16,7 @@ _TRACKING = re.compile(r"utm_\w{1,30}|fbclid|gclid|msclkid|mc_[ce]id|igshid", re
 _HOST = re.compile(
     r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
-_NOT_PUBLIC = (
-    "localhost",
-    "local",
-    "internal",
-    "intranet",
-    "lan",
-    "home",
-    "corp",
-    "test",
-    "invalid",
-    "onion",
-    "arpa",
-)
+_NOT_PUBLIC = "localhost local internal intranet lan home corp test invalid onion arpa".split()
 _TOGETHER = (
     {"CJK", "HIRAGANA", "KATAKANA", "LATIN"},
     {"CJK", "HANGUL", "LATIN"},
