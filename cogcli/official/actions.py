@@ -115,12 +115,7 @@ def _action(text: str, number: int) -> dict[str, object]:
     if behind:
         who = behind["who"]
     due = _DUE.search(text)
-    return {
-        "what": what.strip(),
-        "who": who,
-        "due": (due[1] or due[2]) if due else None,
-        "line": number,
-    }
+    return {"what": what.strip(), "who": who, "due": (due[1] or due[2]) if due else None, "line": number}
 
 
 def _named(who: str) -> bool:

@@ -234,10 +234,7 @@ def _equals(value: object, given: object) -> bool:
 
 
 def score_options(
-    options: list[object],
-    goal: str,
-    criteria: list[object] | None = None,
-    risk_tolerance: str | None = None,
+    options: list[object], goal: str, criteria: list[object] | None = None, risk_tolerance: str | None = None
 ) -> dict[str, object]:
     """A score from 0 to 1 for each option: the weighted mean of its numbers, each between the worst and the best.
 

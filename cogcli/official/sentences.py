@@ -186,8 +186,7 @@ def stemmer(language: str = "en") -> Callable[[str], str]:
     """What cuts a word of a language to its stem. Raises Refused for a language without stemmer."""
     if language not in STEMMED:
         raise Refused(
-            "unsupported",
-            f"no stemmer for language {language!r:.40}; there is one for: {', '.join(STEMMED)}",
+            "unsupported", f"no stemmer for language {language!r:.40}; there is one for: {', '.join(STEMMED)}"
         )
     import snowballstemmer
 

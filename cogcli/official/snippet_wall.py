@@ -25,14 +25,7 @@ _KEPT = _MS_NOSUID | _MS_NODEV | 8 | 1024 | 2048
 _MNT_DETACH = 2
 _DEATH_SIGNAL, _NO_NEW_RIGHTS = 1, 38
 _NOBODY, _INSIDE = 65534, 1000
-_LIMITS = {
-    "AS": 512 * 1024 * 1024,
-    "CPU": 8,
-    "FSIZE": 256 * 1024,
-    "NOFILE": 64,
-    "NPROC": 32,
-    "CORE": 0,
-}
+_LIMITS = {"AS": 512 * 1024 * 1024, "CPU": 8, "FSIZE": 256 * 1024, "NOFILE": 64, "NPROC": 32, "CORE": 0}
 
 
 def main() -> None:

@@ -158,12 +158,7 @@ def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
     candidates = [{"language": code, "confidence": share} for code, share in ranked[:max_candidates]]
     language, confidence = ranked[0] if ranked else ("und", 0.0)
     reliable = confidence >= 0.8 and letters >= _LANGUAGE_LETTERS
-    return {
-        "language": language,
-        "confidence": confidence,
-        "reliable": reliable,
-        "candidates": candidates,
-    }
+    return {"language": language, "confidence": confidence, "reliable": reliable, "candidates": candidates}
 
 
 def _languages(sample: str) -> list[tuple[str, float]]:
