@@ -6,87 +6,43 @@ The rules are lists of English phrases, so a finding says where to look, not tha
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.sdk import Refused
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-class _Rule(NamedTuple):
-    kind: str
-    severity: str
-    why: str
-    pattern: str
-
-
-_CLAIMS = (
-    _Rule(
-        "absolute",
-        "high",
-        "an absolute promise is broken by one exception",
-        r"guarantee(?:s|d)?|never fails?|always works?|zero (?:downtime|risk|defects)|no risk|risk[- ]free"
-        r"|100\s?% (?:safe|secure|reliable|accurate|uptime)|fully secure|completely (?:safe|secure)|unbreakable",
-    ),
-    _Rule(
-        "sweeping",
-        "medium",
-        "a statement about every case needs a source or a limit",
-        r"always|never|everyone|nobody|no one|in all cases|under no circumstances|impossible|all (?:users|customers)",
-    ),
-    _Rule(
-        "superlative",
-        "medium",
-        "praise without a comparison proves nothing",
-        r"best[- ]in[- ]class|world[- ]class|industry[- ]leading|state[- ]of[- ]the[- ]art|cutting[- ]edge"
-        r"|unparalleled|unmatched|second to none|revolutionary",
-    ),
-    _Rule(
-        "unsourced",
-        "medium",
-        "an authority is named without saying which",
-        r"studies (?:show|suggest|have shown)|experts (?:agree|say|believe)|research shows|it is (?:well|widely) known"
-        r"|as everyone knows",
-    ),
-    _Rule(
-        "vague-amount",
-        "low",
-        "an amount without a number cannot be checked",
-        r"significant(?:ly)?|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|a lot of|a number of|numerous"
-        r"|much (?:faster|slower|better|cheaper)",
-    ),
-    _Rule(
-        "assumed",
-        "low",
-        "a reader who does not see it is left behind",
-        r"obviously|clearly|of course|needless to say|simply|trivially",
-    ),
-)
-_GAPS = (
-    _Rule(
-        "placeholder",
-        "high",
-        "an open place was left in the text",
-        r"(?-i:TODO|TBD|TBC|FIXME|XXX)|lorem ipsum|\?\?\?|\[(?:insert|add|fill in|name|date)\b[^\]\n]{0,60}\]"
-        r"|to be (?:determined|decided|confirmed|defined)",
-    ),
-    _Rule(
-        "no-owner",
-        "medium",
-        "nobody is named who will do it",
-        r"someone (?:should|must|will|needs to)|somebody (?:should|must|will)|needs to be (?:done|decided|fixed)"
-        r"|it (?:should|must) be (?:ensured|made sure)",
-    ),
-    _Rule(
-        "vague-date",
-        "medium",
-        "a date that cannot be missed is no date",
-        r"soon|shortly|eventually|in due course|as soon as possible|(?-i:ASAP)|at some point|in the (?:near|coming) "
-        r"(?:future|weeks|months)|later this (?:week|month|quarter|year)|next (?:quarter|year)|in the future",
-    ),
-)
+_CLAIMS = {
+    "absolute": r"guarantee(?:s|d)?|never fails?|always works?|zero (?:downtime|risk|defects)|no risk|risk[- ]free"
+    r"|100\s?% (?:safe|secure|reliable|accurate|uptime)|fully secure|completely (?:safe|secure)|unbreakable",
+    "sweeping": r"always|never|everyone|nobody|no one|in all cases|under no circumstances|impossible"
+    r"|all (?:users|customers)",
+    "superlative": r"best[- ]in[- ]class|world[- ]class|industry[- ]leading|state[- ]of[- ]the[- ]art|cutting[- ]edge"
+    r"|unparalleled|unmatched|second to none|revolutionary",
+    "unsourced": r"studies (?:show|suggest|have shown)|experts (?:agree|say|believe)|research shows"
+    r"|it is (?:well|widely) known|as everyone knows",
+    "vague-amount": r"significant(?:ly)?|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|a lot of|a number of"
+    r"|numerous|much (?:faster|slower|better|cheaper)",
+    "assumed": r"obviously|clearly|of course|needless to say|simply|trivially",
+}
+_GAPS = {
+    "placeholder": r"(?-i:TODO|TBD|TBC|FIXME|XXX)|lorem ipsum|\?\?\?"
+    r"|\[(?:insert|add|fill in|name|date)\b[^\]\n]{0,60}\]|to be (?:determined|decided|confirmed|defined)",
+    "no-owner": r"someone (?:should|must|will|needs to)|somebody (?:should|must|will)"
+    r"|needs to be (?:done|decided|fixed)|it (?:should|must) be (?:ensured|made sure)",
+    "vague-date": r"soon|shortly|eventually|in due course|as soon as possible|(?-i:ASAP)|at some point"
+    r"|in the (?:near|coming) (?:future|weeks|months)|later this (?:week|month|quarter|year)"
+    r"|next (?:quarter|year)|in the future",
+}
+_WHY = {
+    "absolute": ("high", "an absolute promise is broken by one exception"),
+    "sweeping": ("medium", "a statement about every case needs a source or a limit"),
+    "superlative": ("medium", "praise without a comparison proves nothing"),
+    "unsourced": ("medium", "an authority is named without saying which"),
+    "vague-amount": ("low", "an amount without a number cannot be checked"),
+    "assumed": ("low", "a reader who does not see it is left behind"),
+    "placeholder": ("high", "an open place was left in the text"),
+    "no-owner": ("medium", "nobody is named who will do it"),
+    "vague-date": ("medium", "a date that cannot be missed is no date"),
+}
+"""By kind: how serious it is, and why."""
 _WEIGHTS = {"low": 1, "medium": 3, "high": 5}
 _AROUND = 60
 
@@ -101,33 +57,25 @@ def find_gaps(text: str, max_risks: int = 200) -> dict[str, object]:
     return _report(text, _GAPS, max_risks)
 
 
-def _report(text: str, rules: tuple[_Rule, ...], max_risks: int) -> dict[str, object]:
+def _report(text: str, rules: dict[str, str], max_risks: int) -> dict[str, object]:
+    named = "|".join(f"(?P<{kind.replace('-', '_')}>{pattern})" for kind, pattern in rules.items())
+    pattern = re.compile(rf"(?<![\w-])(?:{named})(?![\w-])", re.IGNORECASE)
     risks: list[dict[str, object]] = []
     count = 0
-    for count, risk in enumerate(_risks(text, rules), 1):
-        if count <= max_risks:
-            risks.append(risk)
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in pattern.finditer(line):
+            count += 1
+            if count <= max_risks:
+                risks.append(_risk(match, number))
     return {"risks": risks, "count": count}
 
 
-@cache
-def _compiled(rules: tuple[_Rule, ...]) -> re.Pattern[str]:
-    named = "|".join(f"(?P<r{index}>{rule.pattern})" for index, rule in enumerate(rules))
-    return re.compile(rf"(?<![\w-])(?:{named})(?![\w-])", re.IGNORECASE)
-
-
-def _risks(text: str, rules: tuple[_Rule, ...]) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        for match in _compiled(rules).finditer(line):
-            rule = rules[int(str(match.lastgroup)[1:])]
-            yield {
-                "kind": rule.kind,
-                "severity": rule.severity,
-                "text": match[0],
-                "line": number,
-                "context": _context(line, match.start(), match.end()),
-                "why": rule.why,
-            }
+def _risk(match: re.Match[str], line: int) -> dict[str, object]:
+    kind = str(match.lastgroup).replace("_", "-")
+    severity, why = _WHY[kind]
+    context = _context(match.string, match.start(), match.end())
+    risk = {"kind": kind, "severity": severity, "text": match[0], "line": line}
+    return {**risk, "context": context, "why": why}
 
 
 def _context(line: str, start: int, end: int) -> str:
