@@ -64,26 +64,17 @@ class _Cleaner:
         if depth > _MAX_DEPTH:
             raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
         if isinstance(value, dict):
-            cleaned = [
-                (
-                    self._text(str(name), "", path),
-                    self.clean(inner, str(name), f"{path}.{name}".strip("."), depth + 1),
-                )
-                for name, inner in value.items()
-            ]
-            return dict(cleaned)
+            names = {name: self._text(str(name), "", path) for name in value}
+            inner = {name: self.clean(value[name], str(name), f"{path}.{name}", depth + 1) for name in value}
+            return {names[name]: inner[name] for name in value}
         if isinstance(value, list):
-            return [
-                self.clean(one, key, f"{path}.{place}".strip("."), depth + 1)
-                for place, one in enumerate(value)
-            ]
+            return [self.clean(one, key, f"{path}.{n}", depth + 1) for n, one in enumerate(value)]
         if isinstance(value, str):
             return self._text(value, key, path)
         if is_number(value) and abs(value) >= 10**9:
             # A number may be a card's.
-            text = json.dumps(value)
-            cleaned_text = self._text(text, key, path)
-            return value if cleaned_text == text else cleaned_text
+            text = self._text(json.dumps(value), key, path)
+            return value if text == json.dumps(value) else text
         return value
 
     def _text(self, text: str, key: str, path: str) -> str:
@@ -150,10 +141,11 @@ class _Cleaner:
         return text
 
     def _tell(self, kind: str, path: str, count: int) -> None:
-        if self.removals and (self.removals[-1]["kind"], self.removals[-1]["path"]) == (kind, path):
+        last = self.removals[-1] if self.removals else {}
+        if (last.get("kind"), last.get("path")) == (kind, path.strip(".")):
             self.removals[-1]["count"] = int(str(self.removals[-1]["count"])) + count
         else:
-            self.removals.append({"kind": kind, "path": path, "count": count})
+            self.removals.append({"kind": kind, "path": path.strip("."), "count": count})
 
 
 def validate_response(
@@ -177,24 +169,15 @@ def validate_response(
         )
     issues: list[dict[str, object]] = []
     if "schema" in validation_policy:
-        errors = schema_errors(validation_policy["schema"], output)
-        issues += [
-            {"kind": "schema", "path": place.replace("/", "."), "message": message}
-            for place, message in errors
-        ]
+        for place, message in schema_errors(validation_policy["schema"], output):
+            issues.append({"kind": "schema", "path": place.replace("/", "."), "message": message})
     missing = [str(key) for key in validation_policy.get("required_keys", ()) if key not in output]
     issues += [{"kind": "required", "path": key, "message": f"{key} is missing"} for key in missing]
     malformed = bool(issues)
     claims, unsupported = _unsupported(output, evidence_context or []) if grounded else ([], [])
-    issues += [
-        {
-            "kind": "unsupported",
-            "path": path,
-            "message": f"{claim!r} does not stand in the evidence",
-            "claim": claim,
-        }
-        for path, claim in unsupported
-    ]
+    for path, claim in unsupported:
+        message = f"{claim!r} does not stand in the evidence"
+        issues.append({"kind": "unsupported", "path": path, "message": message, "claim": claim})
     share = len(unsupported) / len(claims) if claims else 0.0
     return {
         "valid": not issues,

@@ -165,31 +165,17 @@ def _is_iban(iban: str) -> bool:
 
 _DIGITS = r"[\d ().\-/\u00a0]"
 _ABROAD = re.compile(rf"(?<![\w+.])(?:\+|00(?=[1-9]))\(?\d{_DIGITS}{{6,21}}\d(?![\w@]|[.,]\d)")
-_FORMS = (
-    (
-        "US",
-        re.compile(
-            r"(?<![\w.+/-])(?:\+?1[ .-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[-.])\d{3}[-. ]\d{4}(?![\w-]|[.]\d)"
-        ),
-    ),
-    ("FR", re.compile(r"(?<![\w.+/-])0[1-9](?:[ .]\d\d){4}(?![\w-]|[ .]\d)")),
-    (
-        "GB",
-        re.compile(
-            r"(?<![\w.+/-])(?:07\d{3} ?\d{3} ?\d{3}|0(?:2\d \d{4}|1\d1 \d{3}) \d{4}|0[1-9]\d{3} \d{3} ?\d{3}"
-            r"|\(0[12]\d{1,3}\) ?\d{3,4} ?\d{3,4})(?![\w-]|[.]\d)"
-        ),
-    ),
-    (
-        "DE",
-        re.compile(
-            r"(?<![\w.+/-])(?:01[567]\d[ /-]\d{7,8}|0[2-9]\d{1,3} ?/ ?\d{2,4} ?\d{2,4}(?: ?\d\d)?"
-            r"|\(0[2-9]\d{1,3}\) ?\d{3,4} ?\d{2,5})(?![\w-]|[.]\d)"
-        ),
-    ),
-    ("CH", re.compile(r"(?<![\w.+/-])0\d\d \d{3} \d\d \d\d(?![\w-]|[ .]\d)")),
-    ("NL", re.compile(r"(?<![\w.+/-])0(?:\d\d-\d{7}|\d{3}-\d{6}|6[- ]\d{8})(?![\w-]|[.]\d)")),
-)
+_FORMS = {
+    "US": r"(?:\+?1[ .-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[-.])\d{3}[-. ]\d{4}",
+    "FR": r"0[1-9](?:[ .]\d\d){4}(?! \d)",
+    "GB": r"07\d{3} ?\d{3} ?\d{3}|0(?:2\d \d{4}|1\d1 \d{3}) \d{4}|0[1-9]\d{3} \d{3} ?\d{3}"
+    r"|\(0[12]\d{1,3}\) ?\d{3,4} ?\d{3,4}",
+    "DE": r"01[567]\d[ /-]\d{7,8}|0[2-9]\d{1,3} ?/ ?\d{2,4} ?\d{2,4}(?: ?\d\d)?"
+    r"|\(0[2-9]\d{1,3}\) ?\d{3,4} ?\d{2,5}",
+    "CH": r"0\d\d \d{3} \d\d \d\d(?! \d)",
+    "NL": r"0(?:\d\d-\d{7}|\d{3}-\d{6}|6[- ]\d{8})",
+}
+_USUAL = {country: re.compile(rf"(?<![\w.+/-])(?:{form})(?![\w-]|[.]\d)") for country, form in _FORMS.items()}
 _CALL = re.compile(
     r"(?:\b(?:(?:tele)?(?:phone|fon)|tel(?:éfono|efono)?|mobile?|cell|handy|fax|call(?: (?:me|us|him|her|them))?"
     r"(?: back)?|ring|rufnummer|móvil|portable|sms|text (?:me|him|her|us)|whatsapp|reach (?:me|us|him|her)|dial"
@@ -220,7 +206,7 @@ def _phones(text: str) -> Iterator[Finding]:
 def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]:
     for match in bounded_matches(_ABROAD, text):
         yield *match.span(), ("ZZ",), match[0].startswith("+")
-    for region, form in _FORMS:
+    for region, form in _USUAL.items():
         yield from (
             (*match.span(), (region,), region in ("US", "GB")) for match in bounded_matches(form, text)
         )
