@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from cogcli.official.values import identity, is_number, pointer_part
+from cogcli.official.values import children_of, identity, is_number, pointer_part
 from cogcli.sdk import Refused
 
 _MAX_DEPTH = 100
@@ -90,16 +90,10 @@ def _short(value: object, limit: int = 40) -> str:
 def _check_depth(data: object) -> None:
     level = [data]
     for _ in range(_MAX_DEPTH + 1):
-        level = [child for value in level for child in _children(value)]
+        level = [child for value in level for child in children_of(value)]
         if not level:
             return
     raise ValueError(f"nested deeper than {_MAX_DEPTH}")
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def merge_objects(objects: list[dict[str, object]]) -> dict[str, object]:

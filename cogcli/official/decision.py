@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.official.options import check_constraints, read_options
-from cogcli.official.values import is_number
+from cogcli.official.values import is_number, list_of
 from cogcli.sdk import Refused
 
 _LEVELS = ((0.3, "high"), (0.1, "medium"))
@@ -86,8 +86,8 @@ def _candidates(
         inner = analysis.given if isinstance(analysis.given, dict) else {}
         merged = option._replace(attributes=analysis.attributes | option.attributes)
         broken, unchecked = check_constraints(merged, constraints)
-        broken += [entry for entry in _listed(inner, "broken_constraints") if entry not in broken]
-        missing = _listed(given, "missing")
+        broken += [entry for entry in list_of(inner, "broken_constraints") if entry not in broken]
+        missing = list_of(given, "missing")
         found.append(_Candidate(option.id, _score(given.get("score")), broken, unchecked, inner, missing))
     return found
 
@@ -100,16 +100,11 @@ def _score(given: object) -> float | None:
     return float(given)
 
 
-def _listed(entry: dict[str, object], name: str) -> list[Any]:
-    value = entry.get(name)
-    return value if isinstance(value, list) else []
-
-
 def _alternative(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
     entry: dict[str, object] = {"id": candidate.id, "score": candidate.score}
     if candidate.score is not None and best.score is not None:
         entry["behind_by"] = round(best.score - candidate.score, 6)
-    return entry | {"broken_constraints": candidate.broken, "best_on": _listed(candidate.analysis, "best_on")}
+    return entry | {"broken_constraints": candidate.broken, "best_on": list_of(candidate.analysis, "best_on")}
 
 
 def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object]:
@@ -127,11 +122,11 @@ def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object
 def _failure_modes(best: _Candidate) -> list[object]:
     """Where the recommended one is the worst of all, and what its analysis states."""
     worst: list[object] = [
-        {"kind": "worst-on", "attribute": name} for name in _listed(best.analysis, "worst_on")
+        {"kind": "worst-on", "attribute": name} for name in list_of(best.analysis, "worst_on")
     ]
     inner = best.analysis.get("option")
     owners = [best.analysis, inner if isinstance(inner, dict) else {}]
-    return worst + [entry for owner in owners for name in _STATED for entry in _listed(owner, name)]
+    return worst + [entry for owner in owners for name in _STATED for entry in list_of(owner, name)]
 
 
 def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
@@ -154,9 +149,9 @@ def _readable(goal: str, answer: dict[str, object], best: _Candidate | None, tra
             f"Score: {best.score}; margin: {answer['confidence_score']} ({answer['confidence_level']})"
         )
     for key, label in (("best_on", "Best on"), ("worst_on", "Worst on")):
-        names = _listed(best.analysis, key) if best else []
+        names = list_of(best.analysis, key) if best else []
         lines += [f"{label}: {', '.join(map(str, names))}"] if names else []
     counts = {"alternatives_considered": "other options", "uncertainties": "uncertainties"}
-    lines += [f"{len(_listed(answer, name))} {label}" for name, label in counts.items()]
+    lines += [f"{len(list_of(answer, name))} {label}" for name, label in counts.items()]
     lines += [f"{len(tradeoffs)} tradeoffs"] if tradeoffs else []
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogcli.official.passages import MAX_CHARACTERS, strings_in
 from cogcli.official.prose import check_summary, score_readability
 from cogcli.official.sentences import ClaimSource, claims_in
-from cogcli.official.values import is_number
+from cogcli.official.values import children_of, is_number
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _values(output: object) -> list[object]:
     waiting = [output]
     while waiting:
         value = waiting.pop()
-        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        inner = children_of(value)
         waiting += inner
         found += [] if inner else [value]
         if len(found) + len(waiting) > _MAX_VALUES:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from cogcli.official.values import is_number
+from cogcli.official.values import first_text, is_number, list_of
 from cogcli.sdk import Refused
 
 VERSION = "1"
@@ -132,26 +132,26 @@ def _fold(state: dict[str, Any], event: object) -> None:
     data: dict[str, Any] = payload if isinstance(payload, dict) else {}
     both: dict[str, Any] = {**event, **data}
     named = both if "event_type" not in event else event
-    kind = _first(named, "event_type", "type", "event", "kind", "name") or "unknown"
+    kind = first_text(named, "event_type", "type", "event", "kind", "name") or "unknown"
     state["by_type"][kind] = state["by_type"].get(kind, 0) + 1
-    at = _first(event, "timestamp", "time", "ts")
+    at = first_text(event, "timestamp", "time", "ts")
     if at:
         state["first_at"] = min(state["first_at"] or at, at)
         state["last_at"] = max(state["last_at"] or at, at)
-    for planned in _listed(both, "step_records"):
-        if isinstance(planned, dict) and _first(planned, "id"):
+    for planned in list_of(both, "step_records"):
+        if isinstance(planned, dict) and first_text(planned, "id"):
             step = _step(state, str(planned["id"]))
             step["uses"] = planned.get("capability", planned.get("uses")) or step["uses"]
-            step["depends_on"] = [str(one) for one in _listed(planned, "depends_on")]
-    name = _first(both, "step_id", "step", "node_id", "node")
+            step["depends_on"] = [str(one) for one in list_of(planned, "depends_on")]
+    name = first_text(both, "step_id", "step", "node_id", "node")
     if name:
         _fold_step(_step(state, name), kind, both, event)
     _fold_statements(state, kind, both, name, index)
 
 
 def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dict[str, Any]) -> None:
-    status = _first(both, "step_status", "status")
-    step["uses"] = _first(both, "uses", "capability", "capability_id") or step["uses"]
+    status = first_text(both, "step_status", "status")
+    step["uses"] = first_text(both, "uses", "capability", "capability_id") or step["uses"]
     step["retries"] += kind.endswith(("retried", "retry"))
     if kind.endswith(("started", "start")):
         step["starts"] += 1
@@ -166,22 +166,22 @@ def _fold_step(step: dict[str, Any], kind: str, both: dict[str, Any], event: dic
     latency = given.get("latency_ms", given.get("duration_ms"))
     if ended and is_number(latency):
         step["ms"] = round(step["ms"] + latency, 6)
-    step["depends_on"] = [str(one) for one in _listed(both, "depends_on")] or step["depends_on"]
+    step["depends_on"] = [str(one) for one in list_of(both, "depends_on")] or step["depends_on"]
 
 
 def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int) -> None:
     """What the event itself states: decisions, assumptions, alternatives, a confidence."""
     place = {"event": index, **({"step": step} if step else {})}
-    decision = _first(both, "decision", "verdict")
+    decision = first_text(both, "decision", "verdict")
     if decision and kind.endswith(("decided", "decision", "verified")):
-        shown = {"decision": decision, "by": _first(both, "gate", "rule", "policy", "agent_id")}
-        _add(state["decisions"], {**place, **shown, "reason": _first(both, "reason")[:_MAX_TEXT]})
+        shown = {"decision": decision, "by": first_text(both, "gate", "rule", "policy", "agent_id")}
+        _add(state["decisions"], {**place, **shown, "reason": first_text(both, "reason")[:_MAX_TEXT]})
     said = [both.get("text", both.get("message"))] if "assum" in kind else []
-    for one in _listed(both, "assumptions") or said:
+    for one in list_of(both, "assumptions") or said:
         if one:
             _add(state["assumptions"], {**place, "statement": one})
-    options = _listed(both, "alternatives") or _listed(both, "candidates")
-    attempts = [one for one in _listed(both, "attempts") if isinstance(one, dict)]
+    options = list_of(both, "alternatives") or list_of(both, "candidates")
+    attempts = [one for one in list_of(both, "attempts") if isinstance(one, dict)]
     if options or len(attempts) > 1:
         _add(state["alternatives"], {**place, "paths": (options or attempts)[:20]})
     confidence = both.get("confidence")
@@ -192,15 +192,6 @@ def _fold_statements(state: dict[str, Any], kind: str, both: dict[str, Any], ste
 def _step(state: dict[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = state["steps"].setdefault(name, {**_NEW_STEP, "depends_on": []})
     return found
-
-
-def _first(owner: dict[str, Any], *names: str) -> str:
-    return next((value for name in names if isinstance(value := owner.get(name), str) and value), "")
-
-
-def _listed(owner: dict[str, Any], name: str) -> list[Any]:
-    value = owner.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _add(entries: list[Any], entry: object) -> None:
@@ -272,7 +263,7 @@ def monitor_trace(trace: dict[str, object], thresholds: dict[str, object] | None
 
 def _metrics(trace: dict[str, Any]) -> dict[str, float]:
     listed = trace.get("steps")
-    entries = list(listed.values()) if isinstance(listed, dict) else _listed(trace, "steps")
+    entries = list(listed.values()) if isinstance(listed, dict) else list_of(trace, "steps")
     steps = [step for step in entries if isinstance(step, dict)]
     given = trace.get("metrics")
     found = {k: v for k, v in given.items() if is_number(v)} if isinstance(given, dict) else {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 Record = dict[str, object]
 _MAX_DEPTH = 200
@@ -87,6 +87,22 @@ def walk(value: object) -> Iterator[tuple[str, str, object]]:
 def pointer_part(key: object) -> str:
     """A key as a part of a JSON pointer."""
     return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def first_text(values: Mapping[str, object], *names: str) -> str:
+    """The first of these fields that holds text that is not empty."""
+    return next((value for name in names if isinstance(value := values.get(name), str) and value), "")
+
+
+def list_of(values: Mapping[str, object], name: str) -> list[Any]:
+    """A field that holds a list; an empty one for any other."""
+    value = values.get(name)
+    return value if isinstance(value, list) else []
+
+
+def children_of(value: object) -> list[object]:
+    """The values of an object or list; none of any other."""
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def kind_of(value: object) -> str:

@@ -8,6 +8,7 @@ import unicodedata
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
+from cogcli.official.values import first_text
 from cogcli.sdk import Refused, address_refusal
 
 _MAX_URL = 2048
@@ -74,15 +75,15 @@ def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str,
 def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
     if not isinstance(result, dict):
         return None
-    url = _first_text(result, "url", "link", "href")
-    snippet = _one_line(_first_text(result, "snippet", "content", "description", "text"))
+    url = first_text(result, "url", "link", "href")
+    snippet = " ".join(first_text(result, "snippet", "content", "description", "text").split())
     parts = _split(url)
     if parts is None and (deep or not snippet):
         return None
     address = _normalized(parts) if parts else ""
     about: dict[str, object] = {
         "id": hashlib.sha256((address or snippet).encode("utf-8", "replace")).hexdigest()[:12],
-        "title": _one_line(_first_text(result, "title", "name")) or (parts and _host(parts)) or "",
+        "title": " ".join(first_text(result, "title", "name").split()) or (parts and _host(parts)) or "",
         "url": address,
     }
     return (
@@ -158,11 +159,3 @@ def _is_of(host: str, name: str) -> bool:
     """Whether a host is a listed one or lies below it."""
     listed = name.strip().lower().removesuffix(".").removeprefix("*.")
     return bool(listed) and (host == listed or host.endswith(f".{listed}"))
-
-
-def _first_text(values: dict[str, Any], *names: str) -> str:
-    return next((values[name] for name in names if isinstance(values.get(name), str) and values[name]), "")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
