@@ -1,9 +1,10 @@
-"""Which licence a text is, or names: by SPDX tags, and by the phrases that only one licence has."""
+"""Which licence a text is, or names: by SPDX tags, fields, and the phrases that only one licence has."""
 
 from __future__ import annotations
 
 import re
 
+from cogcli.official.debian_copyright import stated_licences
 from cogcli.official.sentences import require_size
 
 _MAX_TEXT = 2_000_000
@@ -56,29 +57,67 @@ _NAMES = {
     "MIT": r"(?:licensed|released|distributed) under the (?:terms of the )?mit licen[cs]e",
     "BSD-3-Clause": r"(?:licensed|released) under the (?:3-clause|new|modified) bsd licen[cs]e",
 }
+_FAMILIES = (
+    ("AGPL-3.0", "GPL-3.0"),
+    ("BSD-4-Clause", "BSD-3-Clause", "BSD-2-Clause"),
+    ("ISC", "0BSD"),
+    ("MIT", "MIT-0"),
+)
+"""Licences whose texts have the phrases of those behind them."""
 _CONFIDENCE = {"tag": 1.0, "text": 0.95, "name": 0.7}
+_OF_SEVERAL = 0.7
 
 
 def detect_licence(text: str) -> dict[str, object]:
     """The SPDX identifier of the licence that a text is or names, with what tells it.
 
-    A tag counts most (confidence 1), then the whole text of a licence (0.95), then a sentence that names one (0.7).
-    Where nothing tells a licence there is no `licence`, confidence 0 and no evidence: that is not the same as free.
+    A tag counts most (confidence 1), then the fields of a copyright file of Debian (1), then the whole text of a
+    licence (0.95), then a sentence that names one (0.7). Where there are several texts, they are joined by `AND`; where
+    such a file states others for parts, that of all other files (`*`) counts: 0.7 each. Where nothing tells a
+    licence there is no `licence`, confidence 0 and no evidence: that is not the same as free.
     """
     require_size(text, _MAX_TEXT)
+    if stated := stated_licences(text):
+        return _of_fields(stated)
     tag = _TAG.search(text)
     if tag:
         return _found(tag[1].strip(), "tag", [tag[0].strip()])
     plain = re.sub(r"[\s*#/;|]+", " ", text.replace("“", '"').replace("’", "'")).lower()
-    for licence, listed in _PHRASES.items():
-        phrases = listed.split(" | ")
-        if all(phrase in plain for phrase in phrases):
-            return _found(licence, "text", phrases)
+    if texts := _texts(plain):
+        found = _found(" AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | "))
+        return found | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
     for licence, pattern in _NAMES.items():
         named = re.search(pattern, plain)
         if named:
             return _found(licence, "name", [named[0]])
     return {"confidence": 0.0, "evidence": []}
+
+
+def _texts(plain: str) -> list[str]:
+    """The licences whose text this has, as they stand in it."""
+    listed = {name: phrases.split(" | ") for name, phrases in _PHRASES.items()}
+    found = {
+        name: plain.index(phrases[0])
+        for name, phrases in listed.items()
+        if all(phrase in plain for phrase in phrases)
+    }
+    for family in _FAMILIES:
+        for name in [name for name in family if name in found][1:]:
+            del found[name]
+    return sorted(found, key=lambda name: found[name])
+
+
+def _of_fields(stated: list[tuple[str, str]]) -> dict[str, object]:
+    licences = list(dict.fromkeys(licence for _, licence in stated))
+    rest = [licence for files, licence in stated if files == "*"]
+    told = rest[:1] or licences
+    joined = told[0] if len(told) == 1 else " AND ".join(f"({one})" if " " in one else one for one in told)
+    evidence = [{"kind": "field", "phrase": f"{files[:200]}: {licence}"} for files, licence in stated]
+    return {
+        "licence": joined,
+        "confidence": _CONFIDENCE["tag"] if len(licences) == 1 else _OF_SEVERAL,
+        "evidence": evidence,
+    }
 
 
 def _found(licence: str, kind: str, phrases: list[str]) -> dict[str, object]:

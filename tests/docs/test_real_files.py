@@ -30,7 +30,9 @@ def altered(value: Any) -> Any:
         return {name: altered(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [altered(inner) for inner in value]
-    return not value if isinstance(value, bool) else f"{value}?"[::-1] if isinstance(value, str) else value + 1
+    return (
+        not value if isinstance(value, bool) else f"{value}?"[::-1] if isinstance(value, str) else value + 1
+    )
 
 
 def all_hold(sample: Sample, given: Any) -> bool:

@@ -62,3 +62,56 @@ def test_tags_and_sentences_name_a_licence(text: str, licence: str, confidence: 
 @pytest.mark.parametrize("text", ["", "All rights reserved.", "We like the GNU project and its licence."])
 def test_where_nothing_tells_a_licence_there_is_none(text: str) -> None:
     assert detect_licence(text) == {"confidence": 0.0, "evidence": []}
+
+
+def test_several_texts_are_several_licences() -> None:
+    mit = "Permission is hereby granted, free of charge. The above copyright notice and this permission notice stay."
+    boost = "Boost Software License - Version 1.0: machine-executable object code"
+    answer = detect_licence(f"For a:\n{boost}\nFor b:\n{mit}")
+    assert (answer["licence"], answer["confidence"]) == ("BSL-1.0 AND MIT", 0.7)
+    assert (detect_licence(mit)["licence"], detect_licence(mit)["confidence"]) == ("MIT", 0.95)
+
+
+FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nLicense: header\n\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "licence"),
+    [
+        ("GPL-2+", "GPL-2.0-or-later"),
+        ("LGPL-2.1", "LGPL-2.1-only"),
+        ("GPL-3.0+", "GPL-3.0-or-later"),
+        ("GFDL-NIV-1.3+", "GFDL-1.3-no-invariants-or-later"),
+        ("Expat", "MIT"),
+        ("BSD-3-clause", "BSD-3-Clause"),
+        ("Apache-2", "Apache-2.0"),
+        ("MPL-1.1", "MPL-1.1"),
+        ("zlib", "Zlib"),
+        ("Artistic or GPL-1+", "Artistic-1.0 OR GPL-1.0-or-later"),
+        ("GPL-2+ or Artistic, and Expat", "(GPL-2.0-or-later OR Artistic-1.0) AND MIT"),
+        ("GPL-2+ and Expat, or ISC", "(GPL-2.0-or-later AND MIT) OR ISC"),
+        ("GPL-3+ with Bison exception", "GPL-3.0-or-later WITH AdditionRef-Bison-exception"),
+        ("public-domain", "LicenseRef-public-domain"),
+        ("our own (v2)!", "LicenseRef-our-own-v2"),
+    ],
+)
+def test_a_copyright_file_of_debian_states_it(field: str, licence: str) -> None:
+    answer = detect_licence(f"{FORMAT}Files: *\nCopyright: 2026 Ana\nLicense: {field}\n The text.\n")
+    assert (answer["licence"], answer["confidence"]) == (licence, 1.0)
+    assert answer["evidence"] == [{"kind": "field", "phrase": f"*: {licence}"}]
+
+
+def test_of_parts_with_other_licences_the_evidence_tells() -> None:
+    parts = "Files: a.c\n b.c\nLicense: ISC\n\nFiles: c.c\nLicense: Expat or ISC\n\nLicense: GPL-2\n Text.\n"
+    answer = detect_licence(f"{FORMAT}{parts}\nFiles: *\nLicense: GPL-2\n")
+    assert (answer["licence"], answer["confidence"]) == ("GPL-2.0-only", 0.7)
+    assert [found["phrase"] for found in answer["evidence"]] == [  # type: ignore[attr-defined]
+        "a.c b.c: ISC",
+        "c.c: MIT OR ISC",
+        "*: GPL-2.0-only",
+    ]
+    assert detect_licence(FORMAT + parts)["licence"] == "ISC AND (MIT OR ISC)"
+
+
+def test_fields_in_another_file_say_nothing() -> None:
+    assert "licence" not in detect_licence("Files: *\nLicense: GPL-2\n")
