@@ -11,7 +11,6 @@ from cogcli.app.inventory.skill import sample_run
 from cogcli.app.needs import KINDS, outside_need
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.app.skill_test_catalog import reached_capabilities
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -64,7 +63,7 @@ def _names(fields: Fields) -> str:
 
 def _needs(catalog: Catalog, skill: Skill) -> Iterator[str]:
     """What the bindings that are selected on any machine need, in words."""
-    for capability in reached_capabilities(catalog, skill.id):
+    for capability in catalog.reached(skill.id):
         try:
             link = named_binding(catalog, capability.id, SelectionOptions()).chain[0]
         except BindingResolutionError:
