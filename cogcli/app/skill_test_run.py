@@ -146,6 +146,7 @@ def _environment(
     start = datetime.fromisoformat(case.now)
     return environment_of(own)._replace(
         runs_dir=folder,
+        store_dir=os.path.join(folder, "stores"),
         environ={name: value for name, value in settings.environ.items() if name != SIGNING_KEY},
         clock=FakeClock(int(start.timestamp())),
         ids=FakeIds(case.seed),

@@ -460,6 +460,17 @@ def test_coverage_names_what_no_case_reached(shop: Shop) -> None:
     assert [entry[kind]["missing"] for kind in ("steps", "branches", "error_paths")] == [[], [], []]
 
 
+def test_what_a_case_stores_is_in_no_store_of_the_project(project: Project) -> None:
+    project.write("cogcli.toml", "")
+    project.run("run", "memory.store-summary", "-p", "key=note", "-p", "text=It opens at ten.").assert_ok()
+    before = {path: path.read_bytes() for path in project.root.rglob("entries.db")}
+    assert before
+    settings = Settings({}, project.env, base=str(project.root))
+    cases = find_cases(settings, ["memory.store-summary", "memory.retrieve-summary"]).cases
+    assert {result.status for result in run_cases(settings, cases, jobs=1).results.results} == {"passed"}
+    assert {path: path.read_bytes() for path in project.root.rglob("entries.db")} == before
+
+
 def test_the_shipped_skills_have_two_cases_each_and_those_of_the_example_pass(
     ordinary_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
