@@ -61,17 +61,16 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
     A name without a value is missing, as a path that leads nowhere: null where it is compared with null, else an error.
     Raises Refused `bad-data` for a text outside the language, and when it is called for what cannot be evaluated.
     """
-    from cogcli.core.expressions import ExpressionFault, read_expression
-    from cogcli.core.expressions import evaluate as evaluate_expression
+    from cogcli.core import expressions
 
     try:
-        expression = read_expression(text, frozenset(names))
-    except ExpressionFault as fault:
+        expression = expressions.read_expression(text, frozenset(names))
+    except expressions.ExpressionFault as fault:
         raise Refused("bad-data", f"expression `{text[:100]}`: {fault}", fault.hint) from None
 
     def value_of(values: Mapping[str, Any]) -> Any:
         try:
-            return evaluate_expression(expression, _look_up_in(values))
+            return expressions.evaluate(expression, _look_up_in(values))
         except ExpressionError as error:
             raise Refused("bad-data", f"expression `{text[:100]}`: {error.message}", error.hint) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cogcli.core.errors import FAILURE_OF, UsageError
+from cogcli.core.problems import suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def page(code: str) -> dict[str, Any]:
     """The page of a code as an object. Raises UsageError, with a suggestion, for an unknown code."""
     known = pages()
     if code not in known:
-        from cogcli.core.problems import suggestion
-
         hint = suggestion(code, known) or "see cogcli explain --list"
         if code.startswith(("@", "ep_")):
             hint = "of an episode tell `trace`, `context explain` and `policy explain`"

@@ -12,8 +12,10 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import state_home, store_home
 from cogcli.core.errors import SkillNotFoundError, UsageError
+from cogcli.core.file_roots import roots_of
 from cogcli.core.problems import did_you_mean
 from cogcli.events.envelope import Event
+from cogcli.protocols.pythoncall.readable_files import Reads, reads_of
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.launch import Watch, launch_given
 from cogcli.runs.policy_request import PolicyRequest
@@ -74,15 +76,10 @@ def environment_of(settings: Settings) -> RunEnvironment:
     """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`."""
     reads = None
     if settings.project is not None and not settings.trust:
-        from cogcli.protocols.pythoncall.readable_files import reads_of
-
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
         reads = reads_of(settings.project, settings.named)
     roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
     if roots:
-        from cogcli.core.file_roots import roots_of
-        from cogcli.protocols.pythoncall.readable_files import Reads
-
         reads = (reads or Reads(""))._replace(roots=roots_of(roots))
     return RunEnvironment(
         runs_dir=settings.runs_dir,

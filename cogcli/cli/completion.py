@@ -13,6 +13,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any, Final
 
+from cogcli.cli.typer_app import root
 from cogcli.core.errors import OK
 
 VARIABLE: Final = "_COGCLI_COMPLETE"
@@ -26,8 +27,6 @@ def answer() -> int:
     text = StringIO()
     try:
         with redirect_stdout(text), redirect_stderr(StringIO()), _plain_help():
-            from cogcli.cli.typer_app import root
-
             typers = _typers()
             typers.completion_init()
             typers.shell_complete(root(values), {"obj": values}, "cogcli", VARIABLE, os.environ[VARIABLE])

@@ -8,10 +8,12 @@ from os.path import relpath
 from traceback import walk_tb
 
 from cogcli import __version__
+from cogcli.app.settings.user_dirs import state_home
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import BUG, CogcliError
+from cogcli.core.files import write_atomic
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -62,9 +64,6 @@ def _text(command: str, error: BaseException) -> str:
 
 def _save(command: str, error: BaseException) -> str:
     """The file of the report. Raises OSError."""
-    from cogcli.app.settings.user_dirs import state_home
-    from cogcli.core.files import write_atomic
-
     folder = os.path.join(state_home(os.environ), "crashes")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, f"crash-{os.getpid()}-{os.urandom(3).hex()}.txt")

@@ -8,6 +8,7 @@ import sys
 
 from cogcli.cli.streams import Screen, silence_stdout
 from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.core.terminal_text import visible_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,7 +202,5 @@ def _report_crash(
 def _print_traceback(screen: Screen, error: BaseException) -> None:
     """Write the traceback to stderr: frames and messages, without values of variables."""
     import traceback
-
-    from cogcli.core.terminal_text import visible_block
 
     screen.notify(visible_block("".join(traceback.format_exception(error))))

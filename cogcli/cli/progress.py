@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
+from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.events.envelope import Event, mask_payload, to_json
 from cogcli.events.types import row_of
@@ -77,14 +79,10 @@ class MaskedJson:
     """Events as JSON lines, masked as in the log: the events of a running engine hold secrets."""
 
     def __init__(self) -> None:
-        from cogcli.core.redact import Redactor
-
         self._redactor = Redactor()
 
     def line(self, event: Event) -> str:
         """The line of one event, with its newline."""
-        from cogcli.cli.envelope import dumps
-
         return dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor)))) + "\n"
 
 

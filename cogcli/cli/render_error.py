@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from cogcli.cli.typer_app import parse
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
@@ -134,7 +135,6 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     """The typed command with all that was wrong put right; empty where that is ambiguous or a secret may be in it."""
     from shlex import join
 
-    from cogcli.cli.typer_app import parse
     from cogcli.core.redact import names_secret
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):

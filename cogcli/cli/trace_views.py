@@ -136,16 +136,9 @@ class EventPrinter:
 
 
 def _export_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
-    from cogcli.report.trace_export import trace_spans
+    from cogcli.report.trace_export import exported
 
-    trace = trace_spans(shown.events, io=shown.flags.io)
-    if shown.flags.format == "chrome":
-        from cogcli.report.chrome import chrome
-
-        return chrome(trace)
-    from cogcli.report.otlp import otlp
-
-    return otlp(trace)
+    return exported(shown.events, shown.flags.format, io=shown.flags.io)
 
 
 def _export(context: CommandContext, shown: TracedEpisode) -> None:

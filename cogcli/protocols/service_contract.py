@@ -19,7 +19,7 @@ from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
-from cogcli.specs.service import Service
+from cogcli.specs.service import MODULES, TABLES, Service
 
 if TYPE_CHECKING:
     from cogcli.protocols.contract_finding import ContractFinding
@@ -169,8 +169,6 @@ def source_bytes(service: Service, described_by: str) -> bytes | None:
 
         return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
     if described_by == SOURCE and "server" in service.settings:
-        from cogcli.specs.service import MODULES, TABLES
-
         modules = {module for module, _ in TABLES.get(service.settings["server"], {}).values()}
         return b"\0".join(_module_bytes(MODULES + module, "") or b"" for module in sorted(modules))
     if described_by == SOURCE:

@@ -18,6 +18,8 @@ from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
+from cogcli.report.chrome import chrome
+from cogcli.report.otlp import otlp
 from cogcli.report.trace_spans import (
     CLIENT,
     Attributes,
@@ -35,6 +37,12 @@ from cogcli.report.turn_spans import TurnSpans
 
 _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")
+
+
+def exported(events: Iterable[Event], format: str | None, *, io: bool = False) -> dict[str, Any]:
+    """The spans of a whole log as an object of a format, `chrome` or else OTLP."""
+    trace = trace_spans(events, io=io)
+    return chrome(trace) if format == "chrome" else otlp(trace)
 
 
 def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:

@@ -16,6 +16,7 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
+from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
@@ -56,8 +57,6 @@ def _inner(error: RuntimeErrorBase) -> RuntimeErrorBase:
 
 def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
     """`file`, `line` and `column` in the binding; of its `operation` where the error has no place."""
-    from cogcli.specs.cached_positions import FilePlaces
-
     binding = catalog.bindings.get(error.binding_id or "")
     if binding is None or not isinstance(catalog.places, FilePlaces):
         return {}

@@ -30,7 +30,8 @@ from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 
 if TYPE_CHECKING:
     from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_reader import Warn
+from cogcli.episode.log_reader import Warn, iterate_events
+from cogcli.episode.refusals import another_tools, unreadable
 
 _OWN_OF_ATTEMPT: Final = frozenset(
     (
@@ -387,8 +388,6 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
 
     Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
     """
-    from cogcli.episode.log_reader import iterate_events
-    from cogcli.episode.refusals import another_tools, unreadable
     from cogcli.events.payloads import problem_of
 
     events = list(iterate_events(directory, warn, whole=True))

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
+from cogcli.engine.context import RunOptions
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.specs.fields import Fields, FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
@@ -116,8 +118,6 @@ class RunRequest(NamedTuple):
     @property
     def options(self) -> RunOptions:
         """The options that the whole run tree inherits."""
-        from cogcli.engine.context import RunOptions
-
         return RunOptions(
             trust_level=self.trust_level,
             confirmed_capabilities=frozenset(self.confirmed),
@@ -183,8 +183,6 @@ def prepare_without_inputs(
     catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: Sequence[Problem] = ()
 ) -> PreparedRun:
     """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty. `wrong` is found already."""
-    from cogcli.specs.checks import check
-
     selection = request.selection(environ)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]

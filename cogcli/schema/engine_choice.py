@@ -9,6 +9,8 @@ import os
 from functools import lru_cache
 from typing import Final
 
+from cogcli.core.errors import EnvironmentRefusal
+
 PYTHON: Final = "jsonschema"
 RUST: Final = "jsonschema-rs"
 _VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
@@ -36,8 +38,6 @@ def _engine(forced: str) -> str:
         return RUST
     if not forced:
         return PYTHON
-    from cogcli.core.errors import EnvironmentRefusal
-
     found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
     hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
     raise EnvironmentRefusal("config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint)

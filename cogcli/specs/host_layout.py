@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from cogcli.core.problems import did_you_mean
 from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layers import Layer
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray
@@ -59,8 +60,6 @@ class HostLayout(Layout):
 
     def _misnamed(self) -> Iterator[Stray]:
         """Files with a name similar to one that is read."""
-        from cogcli.core.problems import did_you_mean
-
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):
             stem, _, ending = name.partition(".")

@@ -6,6 +6,7 @@ import os
 import re
 from functools import lru_cache
 
+from cogcli.core.python_syntax import syntax_tree
 from cogcli.specs.service import is_shipped
 
 
@@ -52,8 +53,6 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 @lru_cache(maxsize=64)
 def _functions(text: bytes) -> frozenset[str]:
     import ast
-
-    from cogcli.core.python_syntax import syntax_tree
 
     try:
         tree = syntax_tree(text)

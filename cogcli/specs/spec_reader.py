@@ -11,6 +11,7 @@ from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.problem_report import ProblemReport
 
 if TYPE_CHECKING:
     from cogcli.specs.layout import FoundFile
@@ -138,8 +139,6 @@ class SpecReader:
         misplaced = _path_mismatches(read.found, raw)
         if not misplaced:
             return read._replace(id=_id_of(read.found, raw), raw=raw, problems=problems)
-        from cogcli.specs.problem_report import ProblemReport
-
         report = ProblemReport(read.file, self.places)
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)

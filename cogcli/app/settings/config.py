@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.problems import suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,8 +116,6 @@ class ConfigFile:
             self._read()
 
     def _read(self) -> None:
-        from cogcli.core.files import FileRefused, read_regular
-
         try:
             text = read_regular(self.path, limit=_LIMIT).decode("utf-8-sig")
         except FileRefused as error:
@@ -158,8 +158,6 @@ class ConfigFile:
         if key is None and _is_of_settings(name):
             self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
         elif key is None:
-            from cogcli.core.problems import suggestion
-
             hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
             self._problem(f"unknown key `{name}`", line, 1, hint=hint)
         elif (accepted := convert(key, value)) is None:

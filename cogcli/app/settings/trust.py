@@ -16,6 +16,8 @@ from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import Alone, FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.specs.host_layout import layout_of
+from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from cogcli.app.settings.trust_digests import FoundPaths
-    from cogcli.specs.layers import Layer
 
 SCHEMA: Final = "cogcli.trust/2"
 VARIABLE: Final = "COGCLI_TRUST_PROJECT"
@@ -99,7 +100,6 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     """The registry roots that share a project's trust: its own, its host overrides, those that its file names, and the
     registries beside its scenarios."""
     from cogcli.protocols import PROTOCOLS
-    from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
     from cogcli.verification.scenario import REGISTRY, directory_of
 
     project = os.path.abspath(project)
@@ -228,7 +228,6 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
     Raises EnvironmentRefusal `trust.size`, `env.disk`.
     """
     from cogcli.app.settings.trust_digests import digests, find_files, needs_of, service_files
-    from cogcli.specs.host_layout import layout_of
 
     root, file = os.path.abspath(project), _settings_of(project)
     layers = layers_of(project, file)

@@ -9,6 +9,7 @@ from cogcli.app.state_document import iterate_shown_events
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.core.errors import NO, OK, UsageError
+from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 
@@ -55,8 +56,6 @@ def _one(context: CommandContext, word: str) -> UsageError:
 
 
 def _side(context: CommandContext, word: str) -> Side:
-    from cogcli.episode.foreign_log import for_reports
-
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
     return side_of(directory.name, read_row(directory).status, events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.app.explain import page, pages
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch
 from cogcli.core.errors import OK, UsageError
@@ -23,8 +24,6 @@ def explain(
     list: Annotated[bool, switch("--list", help="every code")] = False,
 ) -> int:
     """One page, or all codes with what they mean."""
-    from cogcli.app.explain import page, pages
-
     if list:
         known = pages()
         context.own["explanation"] = {code: meaning for code, (meaning, _, _) in known.items()}

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.app.episodes import find
+from cogcli.app.state_document import iterate_shown_events
 from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import OUTPUT, argument, choice, command
 from cogcli.core.errors import OK
+from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.report import graph as drawing
 from cogcli.report.graph_layers import layers
 from cogcli.report.run_fold import fold
@@ -63,11 +67,6 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
         from cogcli.app.inventory.skill import graph_of
 
         return graph_of(context.settings, word)
-    from cogcli.app.episodes import find
-    from cogcli.app.state_document import iterate_shown_events
-    from cogcli.episode.foreign_log import for_reports
-    from cogcli.episode.listing.episode_row import read_row
-
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
     folded = fold(for_reports(iterate_shown_events(directory, context.warn)).events)

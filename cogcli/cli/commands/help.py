@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.app.explain import topic
 from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command
@@ -33,8 +34,6 @@ def _text(name: str) -> str:
 
         return help_text(name)
     if name in TOPICS:
-        from cogcli.app.explain import topic
-
         return topic(name)
     hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"
     raise UsageError("usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",))

@@ -9,6 +9,7 @@ from typing import Any
 
 from cogcli.app import episodes, state_document
 from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
 from cogcli.cli.options import (
     OUTPUT,
     Flags,
@@ -25,6 +26,7 @@ from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggest_path
 from cogcli.core.terminal_text import truncate, visible, visible_block
 from cogcli.episode.listing.episode_row import read_row
+from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import count_of, error_text, short_episode
 from cogcli.report.styled_text import StyledLine
 
@@ -81,7 +83,6 @@ def _refuse_conflicts(flags: StateFlags) -> None:
 
 
 def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> int:
-    from cogcli.cli.envelope import dumps
     from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
 
     try:
@@ -110,8 +111,6 @@ def _absent(error: Any) -> PathAbsent:
 
 
 def _check(context: CommandContext, directory: Path) -> int:
-    from cogcli.episode.log_reader import iterate_events
-
     stored = state_document.read_stored_state(directory)
     if stored is not None and state_document.is_foreign(directory):
         return _check_foreign(context, directory)

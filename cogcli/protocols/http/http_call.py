@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
+from cogcli.core.http import Http, HttpRequest, proxy_for, proxy_without_user
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationRequest, InvokerContext
@@ -37,8 +38,6 @@ class HttpCaller:
     """The connections of one run, and the clock that times their exchanges."""
 
     def __init__(self, context: InvokerContext) -> None:
-        from cogcli.core.http import Http
-
         self._clock = context.clock
         self._proxies = context.environ if context.use_env_proxy else {}
         self._http = Http(proxies=self._proxies)
@@ -50,8 +49,6 @@ class HttpCaller:
 
         Raises as `Http.send`, with `record` set, and RequestMappingError `request.size`.
         """
-        from cogcli.core.http import HttpRequest
-
         size, most = len(outgoing.body), request.request_cap
         if size > most:
             text = f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {most:,} are allowed"
@@ -91,8 +88,6 @@ class HttpCaller:
 
     def _proxy(self, url: str) -> str:
         """The proxy for a URL, without user info; empty for none."""
-        from cogcli.core.http import proxy_for, proxy_without_user
-
         if not self._proxies:
             return ""
         parts = urlsplit(url)

@@ -18,11 +18,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from cogcli.protocols.pythoncall.function_call import PythonFunction
 
 _MEMORY = 2 * 1024**3
@@ -103,80 +102,25 @@ def _set_limits() -> None:
 def _serve(channel: int) -> None:
     import json
 
+    from cogcli.protocols.pythoncall import worker_call
+
     buffer = bytearray()
     operations: dict[tuple[str, ...], PythonFunction] = {}
     while True:
         request, payload = json.loads(_read_frame(channel, buffer)), json.loads(_read_frame(channel, buffer))
         number = request["n"]
+        entered = json.dumps({"n": number, "entered": True}).encode()
         try:
             try:
-                data = _call(channel, request, payload, operations)
+                data = worker_call.call(request, payload, operations, partial(_send, channel, entered))
             finally:
                 for stream in (sys.stdout, sys.stderr):
                     with contextlib.suppress(Exception):
                         stream.flush()
         except BaseException as error:
-            _send(channel, json.dumps({"n": number, "error": _error_payload(error)}).encode())
+            _send(channel, json.dumps({"n": number, "error": worker_call.error_payload(error)}).encode())
         else:
             _send(channel, json.dumps({"n": number, "reply": True}).encode(), data)
-
-
-def _call(
-    channel: int,
-    request: dict[str, Any],
-    payload: dict[str, Any],
-    operations: dict[tuple[str, ...], PythonFunction],
-) -> bytes:
-    import json
-    import time
-
-    from cogcli.core.errors import ResponseMappingError
-    from cogcli.core.host_access import ACCESS, HostAccess
-    from cogcli.protocols.pythoncall import function_call
-    from cogcli.protocols.pythoncall.module_access import Code
-    from cogcli.protocols.pythoncall.readable_files import Reads
-
-    deadline = time.monotonic() + request["seconds"]
-    code = Code(request["service"], request["module"], request["root"], trusted=True)
-    key = (*code[:3], request["operation"])
-    operation = operations.get(key)
-    if operation is None:
-        operation = operations[key] = function_call.resolve_function(code, request["operation"])
-    function_call.require_arguments(operation, payload)
-    _send(channel, json.dumps({"n": request["n"], "entered": True}).encode())
-    reads = None
-    if request["reads"]:
-        folder, named, roots = request["reads"]
-        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)))
-    write_roots = tuple(map(tuple, request["write_roots"]))
-    token = ACCESS.set(HostAccess(roots=reads.roots if reads else (), write_roots=write_roots))
-    try:
-        body = function_call.call_function(operation, payload, deadline, reads)
-    finally:
-        ACCESS.reset(token)
-    data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    problem = function_call.size_problem(operation.name, "reply", len(data), request["cap"])
-    if problem:
-        raise ResponseMappingError("response.size", problem, left=True)
-    return data
-
-
-def _error_payload(error: BaseException) -> dict[str, Any]:
-    """The `error` member of a frame; an exception that is not ours is the function's, raised outside its call."""
-    from cogcli.core.errors import RuntimeErrorBase
-    from cogcli.protocols.pythoncall.function_call import exception_text
-
-    if isinstance(error, RuntimeErrorBase):
-        left = error.left is not False
-        told = {"message": error.message, "hint": error.hint, "reason": error.reason}
-        return {"code": error.code, "left": left, **told}
-    return {
-        "code": "call.server-error",
-        "left": True,
-        "message": exception_text(error),
-        "hint": "",
-        "reason": "",
-    }
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:

@@ -1,0 +1,63 @@
+"""One call in the worker process, and the error that it ends with: what `worker_main` answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.core.host_access import ACCESS, HostAccess
+from cogcli.protocols.pythoncall import function_call
+from cogcli.protocols.pythoncall.function_call import PythonFunction
+from cogcli.protocols.pythoncall.module_access import Code
+from cogcli.protocols.pythoncall.readable_files import Reads
+
+
+def call(
+    request: dict[str, Any],
+    payload: dict[str, Any],
+    operations: dict[tuple[str, ...], PythonFunction],
+    entered: Callable[[], None],
+) -> bytes:
+    """The JSON of what the function of a request gives; `entered` is called before the function is. `operations` keeps
+    the functions found. Raises the errors of a call, and whatever the function's module raises when it is imported."""
+    deadline = time.monotonic() + request["seconds"]
+    code = Code(request["service"], request["module"], request["root"], trusted=True)
+    key = (*code[:3], request["operation"])
+    operation = operations.get(key)
+    if operation is None:
+        operation = operations[key] = function_call.resolve_function(code, request["operation"])
+    function_call.require_arguments(operation, payload)
+    entered()
+    reads = None
+    if request["reads"]:
+        folder, named, roots = request["reads"]
+        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)))
+    write_roots = tuple(map(tuple, request["write_roots"]))
+    token = ACCESS.set(HostAccess(roots=reads.roots if reads else (), write_roots=write_roots))
+    try:
+        body = function_call.call_function(operation, payload, deadline, reads)
+    finally:
+        ACCESS.reset(token)
+    data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    problem = function_call.size_problem(operation.name, "reply", len(data), request["cap"])
+    if problem:
+        raise ResponseMappingError("response.size", problem, left=True)
+    return data
+
+
+def error_payload(error: BaseException) -> dict[str, Any]:
+    """The `error` member of a frame; an exception that is not ours is the function's, raised outside its call."""
+    if isinstance(error, RuntimeErrorBase):
+        left = error.left is not False
+        told = {"message": error.message, "hint": error.hint, "reason": error.reason}
+        return {"code": error.code, "left": left, **told}
+    return {
+        "code": "call.server-error",
+        "left": True,
+        "message": function_call.exception_text(error),
+        "hint": "",
+        "reason": "",
+    }
