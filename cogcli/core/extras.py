@@ -12,7 +12,7 @@ SHIPPED: Final[dict[str, tuple[str, ...]]] = {
     "pdf": ("pypdf",),
     "web": ("trafilatura", "bs4"),
     "code": ("ruff", "lizard", "dulwich"),
-    "security": ("phonenumbers",),
+    "security": ("phonenumbers", "stdnum"),
     "media": ("PIL",),
     "video": ("av",),
 }

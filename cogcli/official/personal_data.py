@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from cogcli.official.findings import Finding, apart, placed
-from cogcli.official.national_ids import bounded_matches, find_national_ids, luhn
+from cogcli.official.national_ids import bounded_matches, find_national_ids
 from cogcli.official.sentences import require_size
 from cogcli.sdk import Refused
 
@@ -127,10 +127,12 @@ _ISSUERS = (
 
 
 def _cards(text: str) -> Iterator[Finding]:
+    from stdnum.luhn import is_valid
+
     for match in bounded_matches(_CARD, text):
         digits = re.sub(r"\D", "", match[0])
         issuer = next((name for name, form in _ISSUERS if form.fullmatch(digits)), "")
-        if issuer and len(set(digits)) > 1 and luhn(digits) and not _behind_a_number(text, match.start()):
+        if issuer and len(set(digits)) > 1 and is_valid(digits) and not _behind_a_number(text, match.start()):
             yield Finding(match.start(), match.end(), "card", issuer)
 
 
@@ -237,9 +239,7 @@ def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
 
 
 def _identities(text: str) -> Iterator[Finding]:
-    for found in find_national_ids(text):
-        if not _behind_a_number(text, found.start):
-            yield Finding(found.start, found.end, "national_id", found.country)
+    return (found for found in find_national_ids(text) if not _behind_a_number(text, found.start))
 
 
 # Where two claim the same characters the earlier kind has them: its check is the stronger one.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.official.national_ids import find_national_ids, luhn
+from cogcli.official.national_ids import find_national_ids
 from cogcli.official.personal_data import detect_personal_data, find_personal_data, mask, redact_personal_data
 from cogcli.sdk import Refused
 
@@ -83,14 +83,6 @@ def test_what_only_looks_like_personal_data_is_passed_over(text: str) -> None:
     assert found(text) == []
 
 
-@given(st.from_regex(r"[1-9]\d{10,17}", fullmatch=True))
-def test_one_wrong_digit_breaks_the_check(digits: str) -> None:
-    whole = next(digits + check for check in "0123456789" if luhn(digits + check))
-    wrong = whole[:-1] + str((int(whole[-1]) + 1) % 10)
-    assert luhn(whole)
-    assert not luhn(wrong)
-
-
 IDS = {
     "ES": "X1234567L",
     "FR": "2 55 08 14 168 025 38",
@@ -114,7 +106,7 @@ IDS = {
 @pytest.mark.parametrize("country", IDS)
 def test_a_national_number_counts_only_with_its_check_digit(country: str) -> None:
     text = IDS[country]
-    assert [one.country for one in find_national_ids(text)] == [country]
+    assert [one.detail for one in find_national_ids(text)] == [country]
     last = text[-1]
     other = "B" if last.isalpha() else str((int(last) + 1) % 10)
     assert list(find_national_ids(text[:-1] + other)) == []

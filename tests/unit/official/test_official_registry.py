@@ -150,6 +150,7 @@ def test_importing_the_functions_loads_no_library() -> None:
             "lizard",
             "dulwich",
             "phonenumbers",
+            "stdnum",
             "PIL",
             "av",
             "sqlite3",
