@@ -27,8 +27,8 @@ def opened_registry() -> Registry:
 
 
 @pytest.fixture
-def shipped_registry(opened_registry: Registry) -> Iterator[Registry]:
-    """The shipped skills and capabilities, as a run has them."""
-    token = ACCESS.set(HostAccess(lambda: opened_registry))
+def shipped_registry(opened_registry: Registry, ordinary_path: Path) -> Iterator[Registry]:
+    """The shipped skills and capabilities, and a store, as a run has them."""
+    token = ACCESS.set(HostAccess(lambda: opened_registry, str(ordinary_path)))
     yield opened_registry
     ACCESS.reset(token)
