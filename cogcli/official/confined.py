@@ -13,9 +13,16 @@ _SHOWN = 300
 
 
 def confined(
-    function: str, *, content: bytes = b"", seconds: int = 20, megabytes: int = 300, **arguments: object
+    function: str,
+    *,
+    content: bytes = b"",
+    about: str = "",
+    seconds: int = 20,
+    megabytes: int = 300,
+    **arguments: object,
 ) -> dict[str, object]:
-    """What `module:function` of this package returns when it is called with the bytes and the arguments.
+    """What `module:function` of this package returns when it is called with the bytes and the arguments; `about` begins
+    the messages.
 
     Raises Refused as the function does, `bad-data` where the process breaks, `too-large` where it takes longer or more
     memory, and ModuleNotFoundError for a library that is not there.
@@ -29,16 +36,16 @@ def confined(
             command, input=head.encode() + b"\n" + content, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Refused("too-large", f"not done after {seconds} seconds") from None
+        raise Refused("too-large", f"{about}not done after {seconds} seconds") from None
     try:
         answer = json.loads(done.stdout)
     except ValueError:
         limit = f"{seconds} seconds or {megabytes} MB of memory"
-        raise Refused("too-large", f"reading it broke off, or took more than {limit}") from None
+        raise Refused("too-large", f"{about}reading it broke off, or took more than {limit}") from None
     if "module" in answer:
         raise ModuleNotFoundError(f"No module named {answer['module']!r}", name=answer["module"])
     if "reason" in answer:
-        raise Refused(answer["reason"], answer["message"], answer["hint"])
+        raise Refused(answer["reason"], about + answer["message"], answer["hint"])
     result: dict[str, object] = answer["result"]
     return result
 

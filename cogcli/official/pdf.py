@@ -26,14 +26,8 @@ def read_pdf(path: str, max_pages: int = 200) -> dict[str, object]:
     seconds or 300 MB.
     """
     name = name_of(path)
-    try:
-        found = confined("pdf:extract", content=read_whole(path, _MAX_BYTES), max_pages=max_pages)
-    except Refused as refused:
-        if refused.message.startswith(name):
-            raise
-        raise Refused(
-            refused.reason, f"{name}: not a readable PDF ({refused.message})", refused.hint
-        ) from None
+    about = f"{name}: not a readable PDF: "
+    found = confined("pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages)
     return found | {"title": found["title"] or name}
 
 

@@ -42,23 +42,14 @@ def read_sheet(path: str, sheet_name: str | None = None, range: str | None = Non
         return _from_csv(path, "\t" if kind == ".tsv" else None, corners)
     if kind not in (".xlsx", ".xlsm", ".parquet"):
         raise Refused("unsupported", f"{name_of(path)}: no table", "there are .csv, .tsv, .xlsx and .parquet")
-    content = read_whole(path, _MAX_FILE)
-    try:
-        if kind == ".parquet":
-            if sheet_name or range:
-                raise Refused("unsupported", "a Parquet file has neither sheets nor cells")
-            return confined("sheet_files:read_parquet", content=content, megabytes=8192, max_rows=_MAX_ROWS)
-        found = confined(
-            "sheet_files:read_workbook",
-            content=content,
-            megabytes=1024,
-            sheet_name=sheet_name,
-            corners=corners,
-            max_rows=_MAX_ROWS,
-        )
-    except Refused as refused:
-        raise Refused(refused.reason, f"{name_of(path)}: {refused.message}", refused.hint) from None
-    return found
+    content, about = read_whole(path, _MAX_FILE), f"{name_of(path)}: "
+    asked: dict[str, Any] = {"content": content, "about": about, "max_rows": _MAX_ROWS}
+    if kind == ".parquet":
+        if sheet_name or range:
+            raise Refused("unsupported", f"{about}a Parquet file has neither sheets nor cells")
+        return confined("sheet_files:read_parquet", megabytes=8192, **asked)
+    asked |= {"sheet_name": sheet_name, "corners": corners}
+    return confined("sheet_files:read_workbook", megabytes=1024, **asked)
 
 
 def _corners(cells: str) -> list[int]:

@@ -33,12 +33,9 @@ def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[st
     content = read_whole(video, _MAX_BYTES)
     if not any(mark in content[:12] for mark in _MARKS):
         raise Refused("unsupported", f"{name_of(video)}: no video of a kind that is read")
-    try:
-        return confined(
-            "video:extract", content=content, seconds=40, megabytes=900, count=max_frames, width=width
-        )
-    except Refused as refused:
-        raise Refused(refused.reason, f"{name_of(video)}: {refused.message}", refused.hint) from None
+    size = {"count": max_frames, "width": width}
+    about = f"{name_of(video)}: "
+    return confined("video:extract", content=content, about=about, seconds=40, megabytes=900, **size)
 
 
 def extract(count: int, width: int, content: bytes = b"") -> dict[str, object]:
