@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import Problem
+from cogcli.core.problems import Problem, suggestion
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.problem_report import ProblemReport
@@ -174,7 +174,9 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
     if found.capability and raw.get("capability") != found.capability:
         expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
         message = f"binding `{raw.get('id')}`: {expected}"
-        wrong.append(("capability", message, "move the file, or name the folder's capability"))
+        near = suggestion(str(raw.get("capability")), [found.capability])
+        hint = f"{near}\nelse move the file" if near else "move the file, or name the folder's capability"
+        wrong.append(("capability", message, hint))
     if found.kind == "skill" and found.id:
         domain, slug = found.id.split(".")
         for key, expected in (("channel", found.channel), ("domain", domain), ("slug", slug)):

@@ -8,7 +8,7 @@ from difflib import unified_diff
 from typing import Final, NamedTuple
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
-from cogcli.app.registry import writing
+from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
 from cogcli.core.files import FileRefused, read_regular, write_atomic
 from cogcli.core.problems import Problem, meant_by
@@ -61,9 +61,12 @@ def _respellings(
 ) -> dict[str, list[Respelling]]:
     """By file the misspelt references and ids; each is checked against the registry with all of them put right."""
     found: dict[str, list[Respelling]] = {file: [] for file in texts}
+    registry = open_registry(settings)
     for problem in checked.problems:
         text = texts.get(problem.file)
         each = respelling_of(text, problem) if text is not None else None
+        if each and problem.code == "layout.id" and registry.paths("capability", each.wrong):
+            continue  # it may as well lie in the wrong folder
         if each and all(each.start != other.start for other in found[problem.file]):
             found[problem.file].append(each)
     before = {(p.file, p.code, p.path) for p in checked.problems}

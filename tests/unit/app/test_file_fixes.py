@@ -84,12 +84,14 @@ steps:
 ALL, BINDING = "skills/local/shop/all/skill.yaml", "bindings/local/shop.order.total/shop_total.yaml"
 
 
-def fixed(root: Path, file: str, right: str, wrong: str) -> dict[str, str]:
+def fixed(root: Path, file: str, right: str, wrong: str, **more: str) -> dict[str, str]:
     """The texts that fixes give, by file, with a wrong word in one of the files."""
     project = Project(root)
     for name, text in FILES.items():
         assert name != file or text.count(right) == 1, text.count(right)
         project.write(name, text.replace(right, wrong) if name == file else text)
+    for name, text in more.items():
+        project.write(name, text)
     settings = Settings({}, {"HOME": str(project.home)}, base=str(project.root))
     checked = validate(settings, [str(project.root / folder) for folder in ("skills", "bindings")])
     return {fix.file: fix.text for fix in find_fixes(settings, checked)}
@@ -107,6 +109,7 @@ def fixed(root: Path, file: str, right: str, wrong: str) -> dict[str, str]:
         (ALL, "${vars.firsts}", "${vars.fists}"),
         (ALL, "{order: inputs.one}", "{order: input.one}"),
         (BINDING, "service: shop\n", "service: shopp\n"),
+        (BINDING, "capability: shop.order.total  #", "capability: shop.order.totl  #"),
         (BINDING, "fallback_binding_id: shop_other", "fallback_binding_id: shop_othr"),
         (BINDING, "input.order", "input.oder"),
     ],
@@ -124,7 +127,15 @@ def test_what_is_meant_is_put_at_its_place_and_nothing_else_changes(
         (ALL, "uses: shop.order.total  #", "uses: shop.nothing.like  #"),
         (BINDING, "fallback_binding_id: shop_other", "fallback_binding_id: shop_oter_tal"),
         (ALL, "{order: inputs.one}", '{order: "of inputs.one"}'),
+        (BINDING, "capability: shop.order.total  #", "capability: text.tone.shout  #"),
     ],
 )
 def test_what_may_be_meant_otherwise_stays(tmp_path: Path, file: str, right: str, wrong: str) -> None:
     assert fixed(tmp_path, file, right, wrong) == {}
+
+
+def test_a_binding_of_another_capability_may_lie_in_the_wrong_folder(tmp_path: Path) -> None:
+    other = FILES["capabilities/shop.order.total.yaml"].replace("shop.order.total", "shop.order.totals")
+    more = {"capabilities/shop.order.totals.yaml": other}
+    wrong = "capability: shop.order.totals  #"
+    assert fixed(tmp_path, BINDING, "capability: shop.order.total  #", wrong, **more) == {}
