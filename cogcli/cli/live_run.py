@@ -95,7 +95,7 @@ def _watch(context: CommandContext, listener: DisplayListener, control: Control)
         seen.append(number)
         control.cancel("SIGINT" if name == "SIGBREAK" else name)
         if len(seen) == 1:
-            listener.display.close()
+            listener.display.interrupt()
             hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
             context.screen.notify(f"stopping, up to 5s for running calls{hint}\n")
 

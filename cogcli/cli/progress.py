@@ -5,7 +5,7 @@ A display gets events one by one in the coordinator's thread; what it raises is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from cogcli.cli.envelope import dumps
@@ -39,6 +39,9 @@ class Display:
 
     def recall(self, events: Iterable[Event]) -> None:
         """Take the events before a resume, without displaying them."""
+
+    def interrupt(self) -> None:
+        """Leave the screen to a message: the run is being stopped, and the display goes on below it."""
 
     def close(self) -> None:
         """End the display; a second call does nothing."""
@@ -122,10 +125,15 @@ class Static(Display):
         if not self._has_head and root.steps:
             self._has_head = True
             self.screen.notify_line(self.head(root))
-        for step in root.own:
-            if step.status in _ENDED and step.id not in self._written:
+        self._write_rows(_ENDED)
+
+    def _write_rows(self, statuses: Collection[str]) -> None:
+        """Write the rows, not written yet, of the steps of these statuses."""
+        root = self.fold.root
+        for step in root.own if root else ():
+            if step.status in statuses and step.id not in self._written:
                 self._written.add(step.id)
-                self.screen.notify_line(self.row(root, step))
+                self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
     def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
@@ -153,7 +161,8 @@ class Static(Display):
         tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
         note = f"{step.tool}  {tokens}"
         if step.status == "skipped":
-            note = skip_reason(root, step)
+            items = f", {loop_text(step.loop, running=False)}" if step.loop and step.loop.counts else ""
+            note = f"{skip_reason(root, step)}{items}"
         elif step.loop:
             note = loop_text(step.loop, running=step.status == "running")
         used = sum(cells(text) for text, _ in line)
@@ -163,7 +172,8 @@ class Static(Display):
 
 class Animated(Static):
     """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low.
-    Below them the end of the response that grows; what it comes to is the answer of the command."""
+    Below them the end of the response that grows; what it comes to is the answer of the command. Once interrupted, a
+    line is written for each step that ends."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
@@ -175,13 +185,17 @@ class Animated(Static):
         self._response = response
 
     def __call__(self, event: Event) -> None:
+        if self._live is False:
+            super().__call__(event)
+            return
         self.fold.apply(event)
         root, asks = self.fold.root, event.event_type == "model.requested"
         if asks:
             self._response = ""
-        if root is None or not (root.steps or asks) or self._live is False:
+        if root is None or not (root.steps or asks):
             return
         if self._live is None:
+            self._has_head = True
             self.screen.notify_line(self.head(root))
             from rich.console import Console
             from rich.live import Live
@@ -234,16 +248,19 @@ class Animated(Static):
         row = self.row(root, step)
         return Text.assemble(*[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True)
 
+    def interrupt(self) -> None:
+        """Stop redrawing, and write the lines of the steps that ended."""
+        live, self._live = self._live, False
+        if live:
+            live.stop()
+            self._write_rows(_ENDED)
+
     def close(self) -> None:
         """Stop redrawing and write the final lines."""
-        live, self._live = self._live, False
-        if not live:
-            return
-        live.stop()
-        root = self.fold.root
-        for step in root.own if root else ():
-            if step.status != "pending" and step.id not in self._written:
-                self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
+        begun = self._live is not None
+        self.interrupt()
+        if begun:
+            self._write_rows((*_ENDED, "running"))
 
 
 _MOST_PARTS = 3

@@ -29,17 +29,18 @@ class Terminal:
         end = time.monotonic() + 20
         while text not in "\n".join(self.screen.display):
             assert time.monotonic() < end, "\n".join(self.screen.display)
-            self._draw()
+            self.draw()
 
     def finish(self) -> str:
         """Draw to the end, a minute at most; the final screen."""
         end = time.monotonic() + 60
-        while self._draw():
+        while self.draw():
             assert time.monotonic() < end, "\n".join(self.screen.display)
         self.process.close()
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
 
-    def _draw(self) -> bool:
+    def draw(self) -> bool:
+        """Draw what has come, waiting a second at most; False at the end."""
         try:
             data = self.process.read_nonblocking(4096, timeout=1)
         except pexpect.EOF:
@@ -67,7 +68,7 @@ class Terminal:
         end = time.monotonic() + 20
         while self.screen.display[self.screen.cursor.y].strip() != prompt:
             assert time.monotonic() < end, "\n".join(self.screen.display)
-            self._draw()
+            self.draw()
 
 
 def _heed_sighup() -> None:
