@@ -206,7 +206,7 @@ class Project:
 
     `registry` are more registry roots, `runs_dir` is where episodes are written. An instance may be used by several
     threads: each run has settings of its own. Whether a project may start code is decided as for the commands, by
-    `cogcli config trust` or `COGCLI_TRUST_PROJECT`.
+    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raises UsageError where there is no such directory.
     """
 
     def __init__(
@@ -217,6 +217,10 @@ class Project:
         runs_dir: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        if not os.path.isdir(directory):
+            raise UsageError(
+                "usage.value", f"`{os.fspath(directory)}` is no directory", expected="a directory"
+            )
         flags: dict[str, Any] = {}
         if roots := [os.path.abspath(root) for root in registry]:
             flags["registry"] = roots

@@ -27,7 +27,7 @@ def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog
         return {}
     found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
     if error["code"] in _UNREACHABLE and not error.get("hint"):
-        found["hint"] = _offline(error, catalog)
+        found["hint"] = _offline(error, catalog) or _where_it_is(error, catalog)
     return {name: value for name, value in found.items() if value}
 
 
@@ -70,6 +70,14 @@ def _curl(attempt: dict[str, Any], catalog: Catalog | None) -> str:
     data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
     seen = Seen(text_of(attempt.get("method")) or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
+
+
+def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
+    """A hint that names the file with the address of a service that nobody could reach; empty where none has it."""
+    service = catalog.services.get(text_of(error.get("service"))) if catalog else None
+    if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:
+        return ""
+    return f"is `{service.id}` running? its address is `base_url` in {service.file}"
 
 
 def _offline(error: dict[str, Any], catalog: Catalog | None) -> str:

@@ -97,6 +97,11 @@ def test_what_a_command_would_refuse_is_raised_and_nothing_ran(
     assert demo.episodes == []
 
 
+def test_a_directory_that_is_not_there_is_no_project(demo: Any) -> None:
+    with pytest.raises(CogcliError, match="`.*/nowhere` is no directory"):
+        Project(demo.root / "nowhere", environ=demo.env)
+
+
 def test_a_failed_run_is_a_result(project: Any) -> None:
     project.services('def fail(text: str) -> dict[str, object]:\n    raise ValueError("no")\n')
     project.capability("demo.text.fail", "fail")

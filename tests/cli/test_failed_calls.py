@@ -63,6 +63,9 @@ def test_it_says_what_was_tried_for_how_long_and_what_needs_no_network(away: Any
         assert row in screen
     assert "a-secret" not in screen + result.out
     away.run("run", "demo.asks", "-p", "text=x", "--bind", "demo.text.ask=near").assert_ok()
+    (away.root / "bindings/local/demo.text.ask/near.yaml").unlink()
+    alone = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(6).json["error"]
+    assert alone["hint"] == "is `far` running? its address is `base_url` in services/far.yaml"
 
 
 @pytest.mark.parametrize("how", ["not set", "empty"])
