@@ -151,7 +151,7 @@ class Static(Display):
         uses = max(cells(visible(s.uses)) for s in steps)
         sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending"))
         name = min(name, max(8, width - sign - 14))
-        uses = min(uses, width - sign - name - 16)
+        uses = min(uses, width - sign - name - 16) if width >= _NARROW else 0
         line: StyledLine = [
             (f"  {pad(glyphs.sign(step.status), sign)} ", style_of(step.status)),
             (pad(shorten_middle(visible(step.name), name), name), ""),
@@ -166,8 +166,10 @@ class Static(Display):
         elif step.loop:
             note = loop_text(step.loop, running=step.status == "running")
         used = sum(cells(text) for text, _ in line)
-        text = f"  {duration(step.ms):>6}  {visible(note.rstrip())}".rstrip()
-        return [*line, (truncate(text, width - used), "")]
+        time, note = f"  {duration(step.ms):>6}", f"  {visible(note.rstrip())}".rstrip()
+        room = width - used - cells(time)
+        fits = cells(note) <= room or room >= _LEAST_NOTE
+        return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
 
 
 class Animated(Static):
@@ -263,6 +265,10 @@ class Animated(Static):
             self._write_rows((*_ENDED, "running"))
 
 
+_NARROW = 60
+"""Columns below which what a step uses leaves room for what became of it: items of a loop, why it was skipped."""
+_LEAST_NOTE = 12
+"""Columns that a note needs to say anything, with the blanks before it."""
 _MOST_PARTS = 3
 """Running items, rounds or targets of a step that are shown below it."""
 _RICH = {"error": "bold red", "warning": "bold yellow"}

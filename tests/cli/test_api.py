@@ -98,7 +98,7 @@ def test_what_a_command_would_refuse_is_raised_and_nothing_ran(
 
 
 def test_a_directory_that_is_not_there_is_no_project(demo: Any) -> None:
-    with pytest.raises(CogcliError, match="`.*/nowhere` is no directory"):
+    with pytest.raises(CogcliError, match=r"`.*/nowhere` is no directory"):
         Project(demo.root / "nowhere", environ=demo.env)
 
 

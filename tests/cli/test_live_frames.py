@@ -18,7 +18,7 @@ if sys.platform == "win32":
 from support.terminal import Terminal
 from test_goldens import FAKES, GOLDENS
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("columns", [80, 120])]
+pytestmark = pytest.mark.slow
 PATIENCE = 20.0
 
 WAITS = """
@@ -68,6 +68,7 @@ def frame(terminal: Terminal) -> str:
     return re.sub(r" *\b\d+ms", lambda found: "1ms".rjust(len(found[0])), text)
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
 def test_steps_and_items_of_a_loop_that_run(project: Any, columns: int) -> None:
     steps = f"""
     - {{id: read, {CALL % ("read", "vars.read")}}}
@@ -90,18 +91,13 @@ def test_steps_and_items_of_a_loop_that_run(project: Any, columns: int) -> None:
     for text in "de":
         project.write(f"go-{text}", "")
     terminal.finish()
-    assert_frame(
-        terminal,
-        "live-stopped",
-        columns,
-        "stopping, up to 5s",
-        "✓ aside",
-        "aborted in",
-        "next: cogcli rerun @last",
-    )
+    ended = ("stopping, up to 5s", "✓ aside", "aborted in", "next: cogcli rerun @last")
+    if columns >= 80:  # a narrower one folds at figures that are each machine's own
+        assert_frame(terminal, "live-stopped", columns, *ended)
     assert terminal.process.exitstatus == 130
 
 
+@pytest.mark.parametrize("columns", [80, 120])
 def test_a_run_that_is_too_tall(project: Any, columns: int) -> None:
     chain = "\n".join(f"    - {{id: s{n:02}, {CALL % (f's{n}', f'vars.s{n}')}}}" for n in range(20))
     terminal = begun(project, chain, columns, rows=12, go=" ".join(f"s{n}" for n in range(20) if n != 7))
@@ -111,6 +107,7 @@ def test_a_run_that_is_too_tall(project: Any, columns: int) -> None:
     assert terminal.process.exitstatus == 0
 
 
+@pytest.mark.parametrize("columns", [80, 120])
 def test_a_question(project: Any, columns: int) -> None:
     terminal = begun(
         project,
