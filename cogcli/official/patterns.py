@@ -33,9 +33,9 @@ def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
 
 @lru_cache(maxsize=256)
 def _limited(pattern: str, refusal: str) -> Callable[[str], bool] | None:
-    """What looks for a pattern with look-around or back-references: the engine goes back, and gives up after some
-    steps. None for other patterns, and where that engine is not installed or does not take it."""
-    if not refusal.endswith("is not allowed"):
+    """What looks for a pattern with look-around, back-references or ends of lines: the engine goes back, and gives up
+    after some steps. None for other patterns, and where that engine is not installed or does not take it."""
+    if not refusal.endswith("not allowed"):
         return None
     try:
         import jsonschema_rs

@@ -201,7 +201,14 @@ def test_a_pattern_takes_time_that_grows_with_the_text_alone(pattern: str, text:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["^[a-z]+(-[a-z]+)*$", r"^([a-z0-9]+\.)+[a-z]+$", "^(foo|bar)*$", "^(/[^/]+)+$", "^(?=.*[A-Z]).{8,}$"],
+    [
+        "^[a-z]+(-[a-z]+)*$",
+        r"^([a-z0-9]+\.)+[a-z]+$",
+        "^(foo|bar)*$",
+        "^(/[^/]+)+$",
+        "^(?=.*[A-Z]).{8,}$",
+        "(?m)^a-b$",
+    ],
 )
 def test_patterns_as_they_are_written_are_run(pattern: str) -> None:
     assert isinstance(validate("a-b", {"type": "string", "pattern": pattern})["valid"], bool)
