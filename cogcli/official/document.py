@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import name_of, off_limits, read_whole
-from cogcli.sdk import Refused, outside_roots
+from cogcli.official.files import name_of, off_limits, read_whole, text_of
+from cogcli.sdk import outside_roots
 
 _TEXT_BYTES = 8 * 1024 * 1024
 
@@ -25,12 +25,8 @@ def check_path(path: str) -> dict[str, object]:
 def read_text(path: str) -> dict[str, object]:
     """The text of a UTF-8 file of at most 8 MiB, with its name, size in bytes and SHA-256."""
     content = read_whole(path, _TEXT_BYTES)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Refused("bad-data", f"{name_of(path)}: byte {error.start} is not UTF-8 text") from None
     return {
-        "text": text,
+        "text": text_of(content, path),
         "name": name_of(path),
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),

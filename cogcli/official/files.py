@@ -54,6 +54,14 @@ def read_whole(path: str, limit: int) -> bytes:
     return content
 
 
+def text_of(content: bytes, path: str, hint: str = "") -> str:
+    """The text of a file's bytes. Raises Refused for what is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused("bad-data", f"{name_of(path)}: byte {error.start} is not UTF-8 text", hint) from None
+
+
 def read_start(path: str, limit: int) -> tuple[bytes, bool]:
     """The first bytes of a regular file, and whether there are more. Raises Refused."""
     with open_for_reading(checked(path), sys.maxsize) as file:

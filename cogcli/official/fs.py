@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import checked_folder, name_of, read_whole, write_whole
+from cogcli.official.files import checked_folder, read_whole, text_of, write_whole
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -29,11 +29,7 @@ def read_file(path: str, mode: str = "text") -> dict[str, object]:
     facts: dict[str, object] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     if mode == "bytes":
         return {"bytes": facts | {"base64": base64.b64encode(content).decode()}}
-    try:
-        return {"content": content.decode("utf-8-sig"), "bytes": facts}
-    except UnicodeDecodeError as error:
-        text = f"{name_of(path)}: byte {error.start} is not UTF-8 text"
-        raise Refused("bad-data", text, "read it with the mode bytes") from None
+    return {"content": text_of(content, path, "read it with the mode bytes"), "bytes": facts}
 
 
 def list_files(path: str, pattern: str | None = None, recursive: bool = False) -> dict[str, object]:

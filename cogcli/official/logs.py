@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cogcli.official.sentences import require_size
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
     mean; `first_fault` is the earliest error; `faults` are alike messages, worst first, with severity by level.
     A time without a year stays as written. Refused: over 8 Mi characters (`too-large`).
     """
-    if len(text) > MAX_LOG_CHARACTERS:
-        raise Refused("too-large", f"{len(text)} characters; at most {MAX_LOG_CHARACTERS} are read")
+    require_size(text, MAX_LOG_CHARACTERS)
     if not 0 < window_minutes <= 525_600:
         raise Refused("bad-data", f"window_minutes must be over 0 and at most 525600, found {window_minutes}")
     events: list[tuple[Event, datetime | None]] = []

@@ -44,13 +44,10 @@ def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
     wanted = _Claim(claim)
     if not sources:
         return _verdict([], "There are no sources.")
-    if len(sources) > _MAX_SOURCES or sum(len(text_of(source)) for source in sources) > MAX_CHARACTERS:
+    texts = [(text_of(source), id_of(source, position)) for position, source in enumerate(sources, 1)]
+    if len(sources) > _MAX_SOURCES or sum(len(text) for text, _ in texts) > MAX_CHARACTERS:
         raise Refused("too-large", f"more than {_MAX_SOURCES} sources or {MAX_CHARACTERS:,} characters")
-    found = [
-        fit
-        for position, source in enumerate(sources, 1)
-        for fit in wanted.look_in(text_of(source), id_of(source, position))
-    ]
+    found = [fit for text, source in texts for fit in wanted.look_in(text, source)]
     best = sorted(found, key=lambda fit: (bool(fit.missing), fit.contradicts, -fit.score))[:_MAX_EVIDENCE]
     return _verdict(best, wanted.rationale(best))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.official.passages import MAX_CHARACTERS, strings_in
 from cogcli.official.prose import check_summary, score_readability
-from cogcli.official.sentences import ClaimSource, claims_in
+from cogcli.official.sentences import ClaimSource, claims_in, require_size
 from cogcli.official.values import children_of, is_number
 from cogcli.sdk import Refused
 
@@ -42,8 +42,8 @@ def score_output(
     """
     texts = [text for _, text in strings_in(output)]
     text = "\n".join(texts)
-    if len(text) > MAX_CHARACTERS or len(context or "") > MAX_CHARACTERS:
-        raise Refused("too-large", f"over {MAX_CHARACTERS} characters")
+    require_size(text, MAX_CHARACTERS)
+    require_size(context or "", MAX_CHARACTERS)
     wanted = rubric or {"completeness": 1, **({"grounding": 1} if context else {})}
     weights = {name: _weight(name, given) for name, given in wanted.items()}
     rules = {name: given if isinstance(given, dict) else {} for name, given in wanted.items()}
