@@ -122,14 +122,16 @@ def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[st
 
 def measure_coverage(settings: Settings) -> dict[str, dict[str, Any]]:
     """By kind: how many there are in all layers, how many ran when all examples were called and all cases were run, and
-    which did not. What a stub answered did not run. Raises as `check_skills`."""
+    which did not. What a stub answered did not run, nor did a skill in whose run one answered for what is outside of
+    this machine. Raises as `check_skills`."""
     called = check_contracts(settings)
     _, tested = _tested(settings, called.catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for fold in called.folds:
-        _note(ran, called.catalog, fold, frozenset())
+        _note(ran, called.catalog, fold, {})
+    outside = {id: dict(_outside(settings, called.catalog, id)).keys() for id in called.catalog.skills}
     for run in tested.runs.values():
-        _note(ran, run.catalog, run.fold, run.catalog.stubbed)
+        _note(ran, run.catalog, run.fold, outside)
     counts = {}
     for kind in KINDS:
         all_ids = sorted(getattr(called.catalog, kind))
@@ -138,10 +140,14 @@ def measure_coverage(settings: Settings) -> dict[str, dict[str, Any]]:
     return counts
 
 
-def _note(ran: Mapping[str, set[str]], catalog: Catalog, fold: RunFold, stubbed: frozenset[str]) -> None:
-    """Note what a log says was called and answered, gates and nested runs among it."""
+def _note(
+    ran: Mapping[str, set[str]], catalog: Catalog, fold: RunFold, outside: Mapping[str, Collection[str]]
+) -> None:
+    """Note what a log says was called and answered, gates and nested runs among it. `outside`: by skill the
+    capabilities that it calls outside of this machine."""
+    stubbed = catalog.stubbed
     for view in fold.runs.values():
-        if view.status == "ok":
+        if view.status == "ok" and stubbed.isdisjoint(outside.get(view.skill, ())):
             ran["skills"].add(view.skill)
         for step in view.steps.values():
             capability = catalog.capability(step.uses)

@@ -398,6 +398,19 @@ def test_what_a_stub_answered_did_not_run(shop: Project) -> None:
     spec = shop.root / "capabilities/shop.text.upper.yaml"
     spec.write_text(spec.read_text().replace(GOOD, ""))
     shop.capability("shop.text.lower", "upper", extra=GOOD)
+    shop.skill("shop.call", "- {id: call, uses: shop.text.call, input: {text: a}, output: {}}")
+    call = "stubs: {shop.text.call: [{output: {text: A}}]}\n"
+    shop.write("skills/local/shop/call/tests/case.yaml", call)
+    shop.capability("shop.text.call", "upper")
+    binding = shop.root / "bindings/local/shop.text.call/shop_text_call.yaml"
+    binding.write_text(
+        binding.read_text().replace("service: demo", "service: api").replace("pythoncall", "openapi")
+    )
+    shop.write("services/local/api.yaml", "id: api\nkind: openapi\nbase_url: https://api.example\n")
     missing = {kind: each["missing"] for kind, each in measure_coverage(settings_of(shop)).items()}
     own = {kind: [id for id in ids if id.startswith("shop")] for kind, ids in missing.items()}
-    assert own == {"capabilities": ["shop.text.upper"], "bindings": ["shop_text_upper"], "skills": []}
+    assert own == {
+        "capabilities": ["shop.text.call", "shop.text.upper"],
+        "bindings": ["shop_text_call", "shop_text_upper"],
+        "skills": ["shop.call"],
+    }
