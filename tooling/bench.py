@@ -405,6 +405,11 @@ def validate(folder: Path) -> Iterator[Figure]:
     command = [str(COGCLI), "validate", "-q"]
     took = statistics.median(wall_ms(command, project, environment) for _ in range(5))
     yield Figure("validate 500 files", took, "ms", 1000)
+    project = folder / "expressions"
+    write_expressions(project, skills=500)
+    wall_ms(command, project, environment)
+    took = statistics.median(wall_ms(command, project, environment) for _ in range(3))
+    yield Figure("validate 500 skills with 3,000 expressions", took, "ms", 1000)
 
 
 def quality(folder: Path) -> Iterator[Figure]:
@@ -501,6 +506,36 @@ def write_registry(project: Path, *, files: int) -> None:
     )
     for n in range((files - 1) // 3):
         _write_filler(project, f"bench.filler.n{n}")
+
+
+def write_expressions(project: Path, *, skills: int) -> None:
+    """A project of so many skills of six steps that each have a condition of their own."""
+    for n in range(skills):
+        steps = "".join(
+            f"""
+          - id: s{step}
+            uses: text.content.normalize
+            input: {{text: inputs.text}}
+            output: {{text: outputs.{"text" if step == 0 else f"text{step}"}}}
+            config:
+              condition: "len(inputs.text) > {n} and (inputs.text != 'a{step}' or contains(lower(inputs.text), 'x{n}'))"
+"""
+            for step in range(6)
+        )
+        outputs = ", ".join(
+            f"{'text' if step == 0 else f'text{step}'}: {{type: string}}" for step in range(6)
+        )
+        _write(
+            project / f"skills/local/bench/n{n}/skill.yaml",
+            f"""
+        id: bench.n{n}
+        version: "1.0.0"
+        name: Conditions
+        description: Six steps with conditions.
+        inputs: {{text: {{type: string, required: true}}}}
+        outputs: {{{outputs}}}
+        steps:{steps}""",
+        )
 
 
 def _write_filler(project: Path, capability: str) -> None:

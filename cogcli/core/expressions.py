@@ -104,6 +104,8 @@ _TOKEN: Final = re.compile(
 )
 
 
+_POSITION: Final = re.compile(r"\.\d")
+"""Without any of these nothing is written otherwise; the search takes a hundredth of the time that tokens take."""
 _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 """Words that a number may follow, as in `x or .5`."""
 
@@ -117,7 +119,7 @@ class _SourceText:
         self._indent = len(text) - len(text.lstrip()) if stripped else 0
         self._length = len(stripped)
         self._added: list[int] = []
-        self.python = "".join(self._pieces(stripped))
+        self.python = "".join(self._pieces(stripped)) if _POSITION.search(stripped) else stripped
         self._is_plain = not self._added and "\n" not in stripped and stripped.isascii()
 
     def _pieces(self, text: str) -> Iterator[str]:

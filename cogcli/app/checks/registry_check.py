@@ -11,6 +11,7 @@ from cogcli.app.checks.packs import pack_problems
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -73,10 +74,11 @@ def check_registry(
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
-    catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
-    found = check(catalog, options=selection_options(settings))
-    if catalog.packs:
-        found = sort_problems([*found, *pack_problems(catalog)])
+    with paused_collection():
+        catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
+        found = check(catalog, options=selection_options(settings))
+        if catalog.packs:
+            found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
     shipped = _shipped(settings, files)
     found.sort(key=lambda problem: problem.file in shipped)

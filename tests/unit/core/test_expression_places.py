@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.core.expressions import ExpressionFault, read_expression
+from cogcli.core.expressions import ExpressionFault, _SourceText, read_expression
 
 NONE: frozenset[str] = frozenset()
 
@@ -61,3 +61,17 @@ def places(text: str) -> list[int]:
 @given(st.text("inputs.vr0 1[]()='\"<>andotér\n", max_size=60))
 def test_every_place_lies_in_the_text(text: str) -> None:
     assert all(0 <= place < max(len(text), 1) for place in places(text))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", ".", "0", "1.5", "'x.1'", '"', "]", " ", "or", "é", "\n", "\r", "_", "("])
+    ).map("".join)
+)
+def test_a_text_without_positions_is_read_as_it_is_written(text: str) -> None:
+    """What is not cut into tokens is what its tokens would give."""
+    stripped = text.replace("\r", " ").strip()
+    source = _SourceText(text)
+    assert source.python == "".join(_SourceText("")._pieces(stripped))
+    if "." not in text:
+        assert source.python == stripped
