@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cogcli.app.needs import MissingNeeds
@@ -15,9 +15,8 @@ from cogcli.governance.budgets import DEFAULTS, flatten
 from cogcli.governance.verdict import mode_under
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.checks import check
 from cogcli.specs.pack import BUILT_IN_PACK
-from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill_search import SkillAnswer, answer_for, rank
 from cogcli.specs.skill_tools import contract_of
 
@@ -35,27 +34,14 @@ def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) 
 def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Capability]:
     """By `skill:ID` the contract of each skill of a whole catalog that can run here and reaches nothing above
     `read_only`. What is wrong with others does not keep the agent from working."""
-    broken = frozenset(each.file for each in check(catalog, options=options) if each.severity == "E")
-    needs = MissingNeeds(catalog, options, broken)
-    callable_here = {
-        name: each
-        for name, each in catalog.by_name.items()
-        if not needs.capability(each.id) and broken.isdisjoint(_files_of(catalog, each, options))
-    }
+    needs = MissingNeeds(catalog, options)
+    callable_here = {name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)}
     found = {}
     for id, skill in catalog.skills.items():
         contract = contract_of(skill, catalog.skills, callable_here) if not needs.skill(id) else None
         if contract is not None and mode_under({}, contract) == "read_only":
             found[contract.id] = contract
     return found
-
-
-def _files_of(catalog: Catalog, capability: Capability, options: SelectionOptions) -> Iterator[str]:
-    """The files of a capability, of the bindings that may be called for it, and of their services."""
-    yield capability.file
-    for link in select(catalog, capability.id, options).chain:
-        found = (catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or ""))
-        yield from (spec.file for spec in found if spec)
 
 
 def read_only_pack(

@@ -13,10 +13,12 @@ from cogcli.specs.binding_chain import ChainLink, Reason
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
+from cogcli.specs.checks.replaced import is_made_unusable
+from cogcli.specs.closure import capability_closure, skill_closure
 from cogcli.specs.eligibility import variables_of
-from cogcli.specs.selection import SelectionOptions, named_binding
+from cogcli.specs.selection import SelectionOptions, named_binding, select
 from cogcli.specs.service import Service
-from cogcli.specs.skill import NESTED, Skill, list_targets
+from cogcli.specs.skill import capabilities_of, skills_of
 
 KINDS: Final = {
     "model": "a model",
@@ -26,12 +28,14 @@ KINDS: Final = {
     "isolation": "isolation",
     "trust": "trust",
     "effects": "a real effect",
+    "replaced": "what is shipped as it is shipped",
     "example": "an example that runs",
     "case": "a case that runs it",
     "binding": "a binding",
 }
 """What may be needed, in words."""
 _BY_CODE: Final = {"env.missing": "service", "service.untrusted": "trust", "env.extra": "extra"}
+REPLACED: Final = "replaced"
 MODEL: Final = "model"
 """The `purpose` of a service that is a language model."""
 
@@ -60,48 +64,65 @@ class Need(NamedTuple):
 class MissingNeeds:
     """What is not there of what capabilities and skills of a catalog need to run. The network is taken to be there.
 
-    `broken_files`: the files with errors; without them the catalog is checked at the first skill.
+    What a run refuses to start with counts: the same checks decide, of the same part of the registry.
     """
 
-    def __init__(
-        self, catalog: Catalog, options: SelectionOptions, broken_files: frozenset[str] | None = None
-    ) -> None:
+    def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self._catalog = catalog
         self._options = options
-        self._broken = broken_files
         self._capabilities: dict[str, tuple[Need, ...]] = {}
         self._skills: dict[str, tuple[Need, ...]] = {}
+        self._called: dict[str, tuple[Need, ...]] = {}
 
     def capability(self, id: str) -> tuple[Need, ...]:
-        """What the binding that is called for a capability needs; empty where it can be called."""
+        """What a capability with its gates needs to be called; empty where it can be."""
         if id not in self._capabilities:
-            self._capabilities[id] = tuple(dict.fromkeys(_needs(self._catalog, id, self._options)))
+            self._capabilities[id] = self._of_closure(capability_closure(self._catalog, id), [id])
         return self._capabilities[id]
 
     def skill(self, id: str) -> tuple[Need, ...]:
         """What a skill with its closure needs, each thing once; empty where it can run. A skill in a cycle cannot."""
         if id not in self._skills:
-            self._skills[id] = (Need("binding", f"skill `{id}` calls itself"),)
-            skill = self._catalog.skills.get(id)
-            found = [Need("binding", f"no skill `{id}`")] if skill is None else self._of_skill(skill)
-            self._skills[id] = tuple(dict.fromkeys(found))
+            closure = skill_closure(self._catalog, id)
+            called = dict.fromkeys(name for one in closure.skills.values() for name in capabilities_of(one))
+            missing = [name for name in (id, *_nested(closure)) if name not in closure.skills]
+            needs = [Need("binding", f"no skill `{name}`") for name in missing]
+            self._skills[id] = tuple(dict.fromkeys([*needs, *self._of_closure(closure, called)]))
         return self._skills[id]
 
-    def _of_skill(self, skill: Skill) -> Iterator[Need]:
-        if self._broken is None:
-            files = frozenset(each.file for each in self._catalog.skills.values())
-            found = check(self._catalog._replace(only=files), options=self._options)
-            self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
-        if skill.file in self._broken:
-            yield Need("binding", f"{skill.file} has errors", f"cogcli validate {skill.file}")
-        for target in list_targets(skill):
-            if target.startswith(NESTED):
-                yield from self.skill(target.removeprefix(NESTED))
-                continue
-            yield from self.capability(target)
-            capability = self._catalog.capability(target)
-            for gate in capability.gates if capability else ():
-                yield from self.capability(gate.capability)
+    def _of_closure(self, closure: Catalog, called: Iterable[str]) -> tuple[Need, ...]:
+        names = dict.fromkeys([*called, *closure.capabilities])
+        needs = [need for name in names for need in self._of_call(name)]
+        return tuple(dict.fromkeys([*needs, *_refusals(closure, self._options)]))
+
+    def _of_call(self, id: str) -> tuple[Need, ...]:
+        """What the binding that is called for a capability needs."""
+        if id not in self._called:
+            self._called[id] = tuple(_needs(self._catalog, id, self._options))
+        return self._called[id]
+
+
+def _nested(closure: Catalog) -> Iterator[str]:
+    return (name for skill in closure.skills.values() for name in skills_of(skill))
+
+
+def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
+    """The problems that a run of the closure is refused with, but those of choosing bindings, which are told by the
+    bindings themselves."""
+    told = [error.message for id in closure.capabilities if (error := _selection_error(closure, id, options))]
+    for problem in check(closure, options=options):
+        if problem.severity != "W" and not problem.message.endswith(tuple(told)):
+            place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+            kind = REPLACED if is_made_unusable(problem) else _BY_CODE.get(problem.code, "binding")
+            yield Need(kind, f"{place}: {problem.message}", problem.hint)
+
+
+def _selection_error(catalog: Catalog, id: str, options: SelectionOptions) -> BindingResolutionError | None:
+    try:
+        select(catalog, id, options)
+    except BindingResolutionError as error:
+        return error
+    return None
 
 
 def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:

@@ -175,7 +175,8 @@ class _Verifier:
         self._protocol = protocol
         self._live = live
         self._catalog = _catalog(settings, source, scenarios)
-        self._problems = check(self._catalog, options=SelectionOptions({}, None, settings.environ))
+        options = SelectionOptions({}, None, settings.environ)
+        self._problems = check(self._catalog, options=options, shipped_too=True)
         self._runs_dir = runs_dir
 
     def check(self, scenario: Scenario) -> CheckResult:
@@ -339,9 +340,10 @@ def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Sce
         if os.path.isdir(root)
     ]
     cache = CompiledCache(settings.cache_file)
-    builtin, *others = settings.layers
+    first = [layer for layer in settings.layers if layer.name == BUILT_IN]
+    later = [layer for layer in settings.layers if layer not in first]
     return Registry(
-        [builtin, *layers, *others], protocols=PROTOCOLS, cache=cache, base=settings.base
+        [*first, *layers, *later], protocols=PROTOCOLS, cache=cache, base=settings.base
     ).everything()
 
 

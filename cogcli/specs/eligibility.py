@@ -14,6 +14,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
+from cogcli.specs.shipped_fit import misfit
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -54,6 +55,8 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
     if called:
+        if fault := misfit(catalog, binding):
+            found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
         found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
     if capability and capability.safety:
         texts = _scope_faults(catalog, binding, service, capability.safety)

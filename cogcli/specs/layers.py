@@ -61,11 +61,12 @@ def layers_for(
     project_trusted: bool = False,
     registries: Sequence[Root] = (),
     distrust: str = "",
+    builtin: bool = True,
 ) -> list[Layer]:
-    """The layers of a command in order: built-in, project, each extra root, named by its path, then the project's host
-    overrides. A directory named twice counts once, at the earlier place, trusted if either is; one that both project
-    and user name counts at the user's place."""
-    layers = [Layer(BUILT_IN, builtin_root(), True)]
+    """The layers of a command in order: built-in unless that is left out, project, each extra root, named by its path,
+    then the project's host overrides. A directory named twice counts once, at the earlier place, trusted if either is;
+    one that both project and user name counts at the user's place."""
+    layers = [Layer(BUILT_IN, builtin_root(), True)] if builtin else []
     if project is not None:
         layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
     persons = {os.path.realpath(root.path) for root in registries if not root.by_project}

@@ -24,6 +24,7 @@ from cogcli.specs.selection_errors import (
     other_capability_reason,
     unknown_binding_reason,
 )
+from cogcli.specs.shipped_fit import is_shipped_file, misfit
 
 __all__ = ["BY_NAME", "ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
 
@@ -130,7 +131,12 @@ class _Chooser:
 
     def by_policy(self) -> Considered:
         defaults = self.catalog.defaults
-        return _considered("policy", defaults.bindings.get(self.id), defaults.files.get(self.id, ""))
+        name, file = defaults.bindings.get(self.id), defaults.files.get(self.id, "")
+        shipped = self.catalog.bindings.get(name or "")
+        replaced = shipped and is_shipped_file(self.catalog, file) and name not in self._no_candidates()
+        if shipped and replaced and (fault := misfit(self.catalog, shipped)):
+            return Considered("policy", name, False, f"named in {file}, but {fault}")
+        return _considered("policy", name, file)
 
     def by_override(self) -> Considered:
         """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
@@ -177,9 +183,13 @@ class _Chooser:
         return Considered("only", None, False, reason)
 
     def _no_candidates(self) -> list[str]:
-        catalog = self.catalog
-        ids = catalog.bindings_of.get(self.id, ())
-        return [name for name in ids if catalog.bindings[name].channel != CANDIDATE]
+        """The bindings but candidates; where some fit, without shipped ones that do not fit what replaces their
+        capability."""
+        bindings = [self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())]
+        ids = [each.id for each in bindings if each.channel != CANDIDATE]
+        if self.id not in self.catalog.replaced:
+            return ids
+        return [name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])] or ids
 
     def _link(self, name: str, *, named: bool) -> ChainLink:
         binding = self.catalog.bindings.get(name)

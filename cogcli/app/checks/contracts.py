@@ -156,7 +156,7 @@ class _ContractCalls:
         self._real = real
         self._needs: dict[str, tuple[Need, ...]] = {}
         self._outcomes: dict[str, list[tuple[_Planned, CallOutcome, int]]] = {}
-        self._all_needs = MissingNeeds(self._catalog, self._options, frozenset())
+        self._all_needs = MissingNeeds(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
         """Plan the calls of a capability."""

@@ -13,7 +13,7 @@ from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
-from cogcli.app.needs import MissingNeeds, counted, counted_text
+from cogcli.app.needs import REPLACED, MissingNeeds, counted, counted_text
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
@@ -25,8 +25,10 @@ from cogcli.core.extras import EXTRAS, install_line, missing_module
 from cogcli.core.problems import Problem
 from cogcli.report.humanize import count_of, size
 from cogcli.schema.engine_choice import RUST, engine
+from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
+from cogcli.specs.shipped_fit import misfit
 from cogcli.stores import MEMORY
 from cogcli.yaml.parsers import has_c_parser
 
@@ -55,8 +57,8 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
             *_registry(found),
             *services(settings, found, net=net),
         ]
-        broken = frozenset(p.file for p in found.problems if p.severity == "E")
-        needs = MissingNeeds(found.catalog, selection_options(settings), broken)
+        needs = MissingNeeds(found.catalog, selection_options(settings))
+        checks += _shipped(settings, found, needs)
         skills = [needs.skill(id) for id in found.catalog.skills]
         bound = sum(not needs.capability(id) for id in found.catalog.capabilities)
         lacking = counted_text(counted(skills))
@@ -207,6 +209,40 @@ def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "warning", summary, *_problem_summary(own))
         elif count or kind != "policies":
             yield DoctorCheck("registry", kind, "ok", str(count))
+
+
+def _shipped(settings: Settings, found: RegistryCheck, needs: MissingNeeds) -> Iterator[DoctorCheck]:
+    """A note, nothing to mend: what is shipped that cannot be used beside what later layers replace."""
+    check = partial(DoctorCheck, "registry", "shipped")
+    left_in, origin = settings.with_origin("builtin")
+    if not left_in:
+        yield check("ok", f"left out: builtin in {origin}")
+        return
+    catalog = found.catalog
+    skills = [
+        (id, [need for need in needs.skill(id) if need.kind == REPLACED])
+        for id, skill in sorted(catalog.skills.items())
+        if skill.file in found.shipped
+    ]
+    lines = [
+        f"skill {id}: {lacks[0].text} ({lacks[0].cure.partition(chr(10))[0]})"
+        for id, lacks in skills
+        if lacks
+    ]
+    lines += [
+        f"binding {id}: {fault}"
+        for id, binding in sorted(catalog.bindings.items())
+        if (fault := misfit(catalog, binding))
+    ]
+    left_out = sum(problem.code in ("request.input", "response.field") for problem in found.notes)
+    parts = (
+        [f"{count_of(len(lines), 'skill or binding', 'skills and bindings')} cannot be used"] if lines else []
+    )
+    parts += [f"{count_of(left_out, 'surplus field')} of bindings left out"] if left_out else []
+    if parts:
+        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        message = f"beside what replaces it here: {', '.join(parts)}"
+        yield check("skipped", message, (*lines[:_SHOWN], *more, f"help: {WITHOUT_SHIPPED}"))
 
 
 def _kind(problem: Problem) -> str:

@@ -45,7 +45,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     cases, tested = _tested(settings, by_skill)
     for case in cases:
         by_skill[case.skill_id].append(case)
-    needs = MissingNeeds(catalog, selection_options(settings), frozenset())
+    needs = MissingNeeds(catalog, selection_options(settings))
     results = {result.id: result for result in tested.results.results}
     checked = tuple(
         _checked(

@@ -15,6 +15,7 @@ from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
+from cogcli.specs.checks.replaced import is_made_unusable
 from cogcli.specs.layers import BUILT_IN, builtin_root
 from cogcli.specs.layout import CASES
 
@@ -34,6 +35,13 @@ class RegistryCheck(NamedTuple):
     """The kind of each checked file, by its displayed name; the user's own first, as with problems."""
     shipped: frozenset[str]
     """The files among them that came with the program, unless that is the project."""
+    notes: tuple[Problem, ...] = ()
+    """What later layers make of shipped files, none of which the user has to mend: it is none of the problems."""
+
+    @property
+    def unusable(self) -> int:
+        """How many shipped files later layers make unusable."""
+        return len({problem.file for problem in self.notes if is_made_unusable(problem)})
 
     @property
     def errors(self) -> int:
@@ -81,11 +89,19 @@ def check_registry(
             found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
     shipped = _shipped(settings, files)
+    notes = tuple(p for p in found if not paths and p.file in shipped and _is_of_later_layers(p))
+    of_later_layers = set(notes)
+    found = [problem for problem in found if problem not in of_later_layers]
     found.sort(key=lambda problem: problem.file in shipped)
     files = dict(sorted(files.items(), key=lambda item: item[0] in shipped))
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
-    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files, shipped)
+    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files, shipped, notes)
+
+
+def _is_of_later_layers(problem: Problem) -> bool:
+    """Whether a problem of a shipped file is there only since a later layer replaced something."""
+    return problem.severity == "W" or is_made_unusable(problem)
 
 
 def _shipped(settings: Settings, files: Iterable[str]) -> frozenset[str]:

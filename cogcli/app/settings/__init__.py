@@ -113,8 +113,8 @@ class Settings:
         return next((file for file in holding if self._counts(file, dotted)), None)
 
     def _counts(self, file: ConfigFile, name: str) -> bool:
-        """Whether a file may say this: a project says what an agent does, and which services are preferred, only once
-        it is trusted."""
+        """Whether a file may say this: a project says what an agent does, which services are preferred, and whether
+        what is shipped is left out, with the safety of its capabilities, only once it is trusted."""
         return not file.project or ("." not in name and name not in _OF_TRUSTED) or bool(self.trust)
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
@@ -215,8 +215,9 @@ class Settings:
                 raise UsageError("registry.missing", message, hint=hint, file=file, line=line)
         trust = self.trust
         return layers_for(
-            project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust
-        )
+            project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust,
+            builtin=self.value("builtin"),
+        )  # fmt: skip
 
     def _named_at(self, root: str) -> tuple[str, int]:
         """File and line of the configuration that names a registry root; empty for a flag or a variable."""
@@ -258,7 +259,7 @@ class Settings:
         return display_path(path, self.base)
 
 
-_OF_TRUSTED = ("prefer", ROOTS)
+_OF_TRUSTED = ("prefer", "builtin", ROOTS)
 _NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
 
 

@@ -73,6 +73,7 @@ class ConfigKey:
 KEYS: dict[str, ConfigKey] = {
     "registry": ConfigKey("paths", ()),
     ROOTS: ConfigKey("roots", {}),
+    "builtin": ConfigKey("boolean", True),
     "trust_level": ConfigKey("choice", "standard", choices=LEVELS),
     "keep_going": ConfigKey("boolean", False),
     "max_workers": ConfigKey("integer", 8, least=1, most=256),

@@ -149,12 +149,15 @@ def find_files(
 
 
 def tables_of(settings: ConfigFile) -> dict[str, str]:
-    """By name the digest of each table of a project's settings: what stands there counts for trusted projects only."""
+    """By name the digest of each table of a project's settings, and of `builtin`, if it is there: what stands there
+    counts for trusted projects only, and the safety of what is shipped goes with its layer."""
     tables: dict[str, dict[str, Any]] = {}
     for key, value in settings.values.items():
         table, dot, _ = key.partition(".")
         if dot or key == ROOTS:
             tables.setdefault(f"[{table}] of {PROJECT_FILE}", {})[key] = value
+        elif key == "builtin":
+            tables[f"builtin of {PROJECT_FILE}"] = {key: value}
     return {name: digest_of(values) for name, values in tables.items()}
 
 

@@ -204,6 +204,9 @@ def _answer(
             )
             context.answer([*lines, [("", "")]])
         context.answer(_sums(checked, len(fixable), width))
+        if checked.unusable:
+            what = count_of(checked.unusable, "shipped file")
+            context.note(f"{what} cannot be used beside what replaces shipped specs here: cogcli doctor")
     elif format == "github":
         context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
     else:

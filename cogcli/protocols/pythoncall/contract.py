@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from cogcli.core.python_syntax import syntax_tree
@@ -48,13 +49,18 @@ def function_findings(
 
 def _function(source: bytes, name: str) -> Function | None:
     """The function of this name that a call reaches: the last definition; None if it is decorated."""
+    found = _functions(source).get(name)
+    # What a decorator leaves of the signature is not known.
+    return found if found and not found.decorator_list else None
+
+
+@lru_cache(maxsize=64)  # the bindings of a module, and each skill that reaches them, ask for the same
+def _functions(source: bytes) -> Mapping[str, Function]:
     try:
         tree = syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    found = [node for node in tree.body if isinstance(node, Function) and node.name == name]
-    # What a decorator leaves of the signature is not known.
-    return found[-1] if found and not found[-1].decorator_list else None
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, Function)}
 
 
 def _taken(argument: ast.arg, *, required: bool) -> Taken:

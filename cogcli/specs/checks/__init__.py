@@ -14,6 +14,7 @@ from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.replaced import as_unusable
 from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_nesting, check_skills
 from cogcli.specs.contradictions import weigh
@@ -41,14 +42,22 @@ CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
 """In the order in which they are made."""
 
 
-def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[Problem]:
+def check(
+    catalog: Catalog, *, options: SelectionOptions | None = None, shipped_too: bool = False
+) -> list[Problem]:
     """All problems of a catalog in order, including those of reading.
 
     For one skill's closure only those of files that it needs: of bindings and services the chosen ones and their
-    fallbacks. For files given by name only theirs. Raises EnvironmentRefusal for an unknown schema engine.
+    fallbacks. For files given by name only theirs. What later layers break in shipped files is of severity R; with
+    `shipped_too` an error as any other. Raises EnvironmentRefusal for an unknown schema engine.
     """
+    found = _problems(catalog, options or SelectionOptions())
+    return found if shipped_too else as_unusable(catalog, found)
+
+
+def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
     require_engine()
-    context = CheckContext(catalog, options or SelectionOptions())
+    context = CheckContext(catalog, options)
     for check_one in CHECKS.values():
         check_one(context)
     problems = [*catalog.problems, *(weigh(problem, catalog) for problem in context.problems())]

@@ -15,9 +15,9 @@ from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.eligibility import unset_variables_text
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.inner_shapes import follow, shape_of
-from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service_variables import service_names
+from cogcli.specs.shipped_fit import made_for, misfit
 from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template, texts
 
 
@@ -30,10 +30,12 @@ def check_bindings(context: CheckContext) -> None:
             message, hint = context.absent("capability", binding.capability)
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
-            before = context.catalog.replaced.get(capability.id, ()) if binding.layer == BUILT_IN else ()
+            before = made_for(context.catalog, binding)
             _check_request(context, binding, capability, before, report)
-            _check_files(binding, capability, report)
             _check_response(binding, capability, before, report)
+            if not misfit(context.catalog, binding):  # else it is not called
+                _check_files(binding, capability, report)
+                _check_required_outputs(binding, capability, report)
         _check_service(context, binding, report)
         _check_service_names(context, binding, report)
         if not context.catalog.partial:
@@ -157,6 +159,9 @@ def _check_response(
                 continue
             hint = suggestion(name, capability.outputs)
             report.error("response.field", ("response", name), message, hint=hint, key=True)
+
+
+def _check_required_outputs(binding: Binding, capability: Capability, report: ProblemReport) -> None:
     for name, field in capability.outputs.items():
         if field.required and field.default is None and name not in binding.response:
             message = f"required output `{name}` of `{capability.id}` is not mapped"

@@ -13,9 +13,9 @@ from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.gates import check_gates, check_probe
 from cogcli.specs.checks.references import target_fault
 from cogcli.specs.examples import content_of, is_inside, with_paths
-from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.fields import Fields, fit_values
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.shipped_fit import find_weakened
 
 
 def check_capabilities(context: CheckContext) -> None:
@@ -86,14 +86,7 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
 
 def _check_replaced(capability: Capability, before: Capability, report: ProblemReport) -> None:
     """`safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
-    new, old = ((each.safety.declared if each.safety else {}) for each in (capability, before))
-    weaker: list[tuple[KeyPath, str]] = [
-        (("safety", key), reason) for key, reason in find_weakened_safety(new, old)
-    ]
-    now, then = capability.effect, before.effect
-    if (then == "effect" and now != "effect") or (then, now) == ("idempotent", "none"):
-        weaker.append((("properties",), f"effect class {now}, before {then}"))
-    for path, reason in weaker:
+    for path, reason in find_weakened(capability, before):
         message = f"weaker than the one it replaces in {before.file}: {reason}"
         report.error("safety.weakened", path, message, hint="keep at least the replaced safety", key=True)
 

@@ -12,9 +12,10 @@ from cogcli.specs.skill import NESTED, capabilities_of, skills_of
 
 def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]:
     """The problems of the closure of a pack's agent. What only a skill tool lacks to be called here is none of them:
-    the tool is kept from the model, and the rest works."""
+    the tool is kept from the model, and the rest works. What later layers break in shipped files is an error here:
+    a tool is kept back by its bindings alone."""
     needed = CheckContext(_without_tools(catalog), options).needed
-    found = check(catalog, options=options)
+    found = check(catalog, options=options, shipped_too=True)
     return [each for each in found if each.severity != "R" or needed is None or needed.holds(each)]
 
 

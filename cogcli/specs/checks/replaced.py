@@ -1,0 +1,98 @@
+"""What later layers make of shipped files: unusable, never wrong (docs/reference/spec-files.md#shipped-unusable).
+
+Shipped files have no errors among themselves. One that has some beside other layers misses what a spec of those
+replaced: that is told, and refused where a run needs it, but it is nothing that the user has to mend. The same holds
+for a capability that is less safe than the shipped one that it replaces: it may be declared, and is not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from cogcli.core.problems import Problem
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.layers import BUILT_IN
+from cogcli.specs.shipped_fit import is_shipped_file
+from cogcli.specs.skill import NESTED, Skill, targets_of
+
+_OWN: Final = ("yaml.", "json.", "key.", "value.", "id.", "layout.", "field.", "template.")
+"""What a file says by itself: no other file makes that wrong."""
+WITHOUT_SHIPPED: Final = "or leave out what is shipped: builtin = false in cogcli.toml of a trusted project"
+
+
+def as_unusable(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, errors that later layers cause in shipped files made R, with what was replaced by which file."""
+    if catalog.layers == (BUILT_IN,):
+        return [*problems]
+    return [problem if problem.severity == "W" else _unusable(catalog, problem) for problem in problems]
+
+
+def is_made_unusable(problem: Problem) -> bool:
+    """Whether a later layer is why a problem is one, and of severity R."""
+    return problem.severity == "R" and problem.hint.endswith(WITHOUT_SHIPPED)
+
+
+def _unusable(catalog: Catalog, problem: Problem) -> Problem:
+    if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
+        causes = [f"{file} replaces the shipped `{id}`" for id, file in _replaced_for(catalog, problem)]
+        if problem.severity == "R" and not (causes and problem.code.startswith("binding.")):
+            return problem
+        ways = ["give it there what this file needs, or name it otherwise"] if causes else []
+        return problem._replace(severity="R", hint="\n".join([*causes, *ways, WITHOUT_SHIPPED]))
+    if (
+        problem.severity == "E"
+        and problem.code == "safety.weakened"
+        and _weakens_shipped_alone(catalog, problem.file)
+    ):
+        return problem._replace(severity="R", hint=f"{problem.hint}\n{WITHOUT_SHIPPED}")
+    return problem
+
+
+def _weakens_shipped_alone(catalog: Catalog, file: str) -> bool:
+    found = (each for each in catalog.capabilities.values() if each.file == file)
+    before = [replaced for each in found for replaced in catalog.replaced.get(each.id, ())]
+    return all(is_shipped_file(catalog, each.file) for each in before)
+
+
+def _replaced_for(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
+    """What a shipped file was made for and no longer finds, by id the file that is there instead: of the step with the
+    problem, else of all that the file names."""
+    named: list[str] = []
+    for skill in catalog.skills.values():
+        if skill.file == problem.file:
+            parts = problem.path.split("/")
+            of_step = int(parts[2]) if parts[1:2] == ["steps"] and parts[2:3] else None
+            named = [*_targets(skill, of_step)]
+            if not [*_instead(catalog, named)]:
+                named = [*_targets(skill, None)]
+    for binding in catalog.bindings.values():
+        if binding.file == problem.file:
+            named = [binding.capability, f"service:{binding.service}", f"binding:{binding.fallback}"]
+    for capability in catalog.capabilities.values():
+        if capability.file == problem.file:
+            named = [*capability.asks]
+    return [*dict.fromkeys(_instead(catalog, named))]
+
+
+def _targets(skill: Skill, of_step: int | None) -> Iterator[str]:
+    for index, step in enumerate(skill.steps):
+        if of_step in (None, index):
+            yield from (name for _, name in targets_of(step))
+
+
+def _instead(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Of the named specs those that replace a shipped one, by id their file; bare names are capabilities."""
+    shipped = {(shadow.kind, shadow.id) for shadow in catalog.shadows if shadow.layer == BUILT_IN}
+    for name in named:
+        kind, _, id = name.rpartition(":")
+        found = {
+            "": catalog.capability(id),
+            NESTED.rstrip(":"): catalog.skills.get(id),
+            "service": catalog.services.get(id),
+            "binding": catalog.bindings.get(id),
+        }[kind]
+        if found is not None and (kind or "capability", found.id) in shipped:
+            yield found.id, found.file
+        elif found is None and (file := catalog.broken.get(f"{kind or 'capability'}:{id}")):
+            yield id, file

@@ -1,0 +1,77 @@
+"""Whether a shipped binding can serve a capability that a later layer put in place of the shipped one
+(docs/reference/spec-files.md#shipped-unusable)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cogcli.specs.binding import Binding
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.extends import find_weakened_safety
+from cogcli.specs.layers import BUILT_IN, builtin_root
+from cogcli.specs.template import TemplateFault, TemplateSlot, files_in, parse_template, texts
+
+_FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies", "packs")
+
+
+def is_shipped_file(catalog: Catalog, file: str) -> bool:
+    """Whether a displayed file is one of the built-in layer."""
+    places = catalog.places
+    path = places.path(file) if isinstance(places, FilePlaces) else ""
+    root = f"{builtin_root()}/".replace("\\", "/")
+    # Beside these folders other projects may lie, as in a checkout.
+    return path.startswith(root) and path.removeprefix(root).partition("/")[0] in _FOLDERS
+
+
+def made_for(catalog: Catalog, binding: Binding) -> Sequence[Capability]:
+    """The capabilities that later layers replaced of the one that a shipped binding is made for; none for others."""
+    return catalog.replaced.get(binding.capability, ()) if binding.layer == BUILT_IN else ()
+
+
+def misfit(catalog: Catalog, binding: Binding) -> str:
+    """Why a shipped binding cannot serve what replaces its capability, with the file; empty where it can, and for
+    bindings that are not shipped."""
+    before, capability = made_for(catalog, binding), catalog.capabilities.get(binding.capability)
+    if not before or capability is None:
+        return ""
+    faults = "; ".join(dict.fromkeys(_faults(binding, capability, before)))
+    return faults and f"{capability.file}, which replaces the shipped capability, {faults}"
+
+
+def find_weakened(capability: Capability, before: Capability) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where a capability is less safe than one that it replaces: the path of the key, and what is weaker."""
+    new, old = ((each.safety.declared if each.safety else {}) for each in (capability, before))
+    for key, reason in find_weakened_safety(new, old):
+        yield ("safety", key), reason
+    now, then = capability.effect, before.effect
+    if (then == "effect" and now != "effect") or (then, now) == ("idempotent", "none"):
+        yield ("properties",), f"effect class {now}, before {then}"
+
+
+def _faults(binding: Binding, capability: Capability, before: Sequence[Capability]) -> Iterator[str]:
+    for one in before:
+        yield from (f"is less safe: {reason}" for _, reason in find_weakened(capability, one))
+    for name, field in capability.outputs.items():
+        if field.required and field.default is None and name not in binding.response:
+            yield f"requires the output `{name}`, which this binding does not map"
+    gates = capability.safety.mandatory_pre_gates if capability.safety else ()
+    if not gates and any(True for _ in files_in(binding.request, ("request",))):
+        yield "has no gate that looks at the file which this binding sends"
+    for slot in _inputs_of(binding):
+        gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
+        if not gone or slot.path[0] in capability.inputs:
+            continue
+        if any(field.required for field in gone) or not (slot.whole or slot.otherwise is not None):
+            yield f"has no input `{slot.path[0]}`, which this binding needs"
+
+
+def _inputs_of(binding: Binding) -> Iterator[TemplateSlot]:
+    for _, text in texts(binding.request, ("request",)):
+        try:
+            parts = parse_template(text)
+        except TemplateFault:
+            continue
+        yield from (part for part in parts if not isinstance(part, str) and not part.of_service)
