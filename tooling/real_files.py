@@ -186,7 +186,11 @@ def _secrets(folder: Path, answer: Answer) -> Held:
         "each finding lies in the line that is named",
         all(text.count("\n", 0, found["start"]) + 1 == found["line"] for found, text in places),
     )
-    yield "no value stands in the answer", not [value for value in values if value in json.dumps(answer)]
+    told = json.dumps(answer)
+    yield (
+        "no value stands in the answer, as a word of its own",
+        not any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", told) for value in values),
+    )
 
 
 def _inbox(file: Path, answer: Answer) -> Held:

@@ -30,7 +30,11 @@ Whoever calls these functions sets it; a project that calls them cannot.
 
 def off_limits(path: str) -> str:
     """Why nothing is read from a place, whoever asks; empty if it may be."""
-    real = os.path.realpath(path)
+    return closed_place(os.path.realpath(path))
+
+
+def closed_place(real: str) -> str:
+    """The same for a path without links."""
     *folders, name = real.lower().split(os.sep)
     if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
         return "system folders hold no documents"

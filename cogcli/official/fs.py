@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import checked_folder, read_whole, text_of, write_whole
+from cogcli.official.files import checked_folder, closed_place, read_whole, text_of, write_whole
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -21,20 +21,23 @@ _MAX_SEEN = 200_000
 
 
 def read_file(path: str, mode: str = "text") -> dict[str, object]:
-    """A file of at most 8 MiB: in the mode `text` its `content` as UTF-8, in `bytes` as `bytes.base64`; `bytes` also
-    has `size` and `sha256`. Raises Refused for a file that is no such text, or cannot be read."""
-    if mode not in ("text", "bytes"):
-        raise Refused("unsupported", f"no mode {mode!r:.40}", "there are text and bytes")
+    """A file of at most 8 MiB: in the mode `text` its `content` as UTF-8, in `lenient` with what is none replaced, in
+    `bytes` as `bytes.base64`; `bytes` also has `size` and `sha256`. Raises Refused for a file that is no text in the
+    mode `text`, or cannot be read."""
+    if mode not in ("text", "lenient", "bytes"):
+        raise Refused("unsupported", f"no mode {mode!r:.40}", "there are text, lenient and bytes")
     content = read_whole(path, _MAX_BYTES)
     facts: dict[str, object] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     if mode == "bytes":
         return {"bytes": facts | {"base64": base64.b64encode(content).decode()}}
-    return {"content": text_of(content, path, "read it with the mode bytes"), "bytes": facts}
+    if mode == "lenient":
+        return {"content": content.decode("utf-8-sig", "replace"), "bytes": facts}
+    return {"content": text_of(content, path, "read it with the mode lenient or bytes"), "bytes": facts}
 
 
 def list_files(path: str, pattern: str | None = None, recursive: bool = False) -> dict[str, object]:
-    """What lies in a folder, sorted by path: `path` below it, `name`, `type` (file, folder, link or other), of files
-    also `size`. Links are listed, not followed.
+    """What lies in a folder, sorted by path: `path` below it, `name`, `type` (file, folder, link or other), `size`, 0
+    but for files, and `refused`: why nothing reads a file of such a name, empty for others. Links are not followed.
 
     A `pattern` with `*`, `?` and `[...]` is compared with the name, one with a slash with the path. At most 10,000
     entries are listed; `total` counts all. Raises Refused for what is no folder, and for more than 200,000 entries.
@@ -65,8 +68,15 @@ def _entries(root: str, recursive: bool) -> Iterator[dict[str, object]]:
             place = f"{below}/{entry.name}" if below else entry.name
             shown = place.encode("utf-8", "replace").decode()
             kind = _kind(entry)
-            size = {"size": entry.stat(follow_symlinks=False).st_size} if kind == "file" else {}
-            yield {"path": shown, "name": shown.rpartition("/")[2], "type": kind, **size}
+            size = entry.stat(follow_symlinks=False).st_size if kind == "file" else 0
+            refused = closed_place(entry.path) if kind == "file" else ""
+            yield {
+                "path": shown,
+                "name": shown.rpartition("/")[2],
+                "type": kind,
+                "size": size,
+                "refused": refused,
+            }
             if recursive and kind == "folder":
                 waiting.append(place)
 

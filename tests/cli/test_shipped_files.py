@@ -94,3 +94,20 @@ def test_roots_bound_folders_as_they_bound_files(files: Project, name: str) -> N
         files.run(
             "run", "demo.peek", "-p", f"path={'docs' if name == 'fs.file.list' else 'docs/a.txt'}"
         ).assert_ok()
+
+
+def test_a_folder_without_files_is_clean(files: Project) -> None:
+    (files.root / "app/sub").mkdir(parents=True)
+    found = files.run("run", "secrets.scan", "-p", "path=app").assert_ok().json
+    assert (found["clean"], found["scanned"], found["unread"], found["refused"]) == (True, 0, 1, [])
+    assert files.run("run", "licence.overview", "-p", "path=app").assert_ok().json["files"] == []
+
+
+def test_one_file_that_nothing_reads_does_not_end_a_scan(files: Project) -> None:
+    files.write("app/.env.sample", "TOKEN=\n")
+    files.write("app/read.txt", b"SPDX-License-Identifier: MIT\n\xe9 password = tide-9-Plan!\n")
+    found = files.run("run", "secrets.scan", "-p", "path=app").assert_ok().json
+    assert [finding["file"] for finding in found["findings"]] == ["read.txt"]
+    assert [entry["path"] for entry in found["refused"]] == [".env.sample"]
+    overview = files.run("run", "licence.overview", "-p", "path=app").assert_ok().json
+    assert overview["by_licence"] == {"MIT": 1}

@@ -30,6 +30,7 @@ def test_bytes_come_back_as_they_are() -> None:
     assert found["bytes"]["size"] == 256
     with pytest.raises(Refused, match="a: byte 128 is not UTF-8 text"):
         read_file("a")
+    assert read_file("a", "lenient")["content"] == content[:128].decode() + "\ufffd" * 128
     with pytest.raises(Refused, match="no mode 'r'"):
         read_file("a", "r")
 
@@ -53,21 +54,34 @@ def test_a_folder_is_listed_in_order_and_links_are_not_followed(tmp_path: Path) 
     os.symlink(".", "b/loop")
     os.mkfifo("pipe")
     found: Any = list_files(".", recursive=True)
-    assert found["entries"] == [
-        {"path": "a.md", "name": "a.md", "type": "file", "size": 0},
-        {"path": "b", "name": "b", "type": "folder"},
-        {"path": "b/deep", "name": "deep", "type": "folder"},
-        {"path": "b/deep/x.md", "name": "x.md", "type": "file", "size": 3},
-        {"path": "b/loop", "name": "loop", "type": "link"},
-        {"path": "etc", "name": "etc", "type": "link"},
-        {"path": "pipe", "name": "pipe", "type": "other"},
+    assert [tuple(entry.values()) for entry in found["entries"]] == [
+        ("a.md", "a.md", "file", 0, ""),
+        ("b", "b", "folder", 0, ""),
+        ("b/deep", "deep", "folder", 0, ""),
+        ("b/deep/x.md", "x.md", "file", 3, ""),
+        ("b/loop", "loop", "link", 0, ""),
+        ("etc", "etc", "link", 0, ""),
+        ("pipe", "pipe", "other", 0, ""),
     ]
+    assert list(found["entries"][0]) == ["path", "name", "type", "size", "refused"]
     assert (found["total"], found["truncated"]) == (7, False)
     names: Any = list_files(".")["entries"]
     assert [entry["path"] for entry in names] == ["a.md", "b", "etc", "pipe"]
     for pattern, paths in (("*.md", ["a.md", "b/deep/x.md"]), ("b/*.md", ["b/deep/x.md"]), ("[ab]", ["b"])):
         names = list_files(".", pattern, True)["entries"]
         assert [entry["path"] for entry in names] == paths
+
+
+def test_files_that_nothing_reads_are_told_in_a_list_as_when_they_are_read() -> None:
+    for place in (".ssh/config", "a/server.pem", ".env.sample", "credentials.json", "key.py"):
+        Path(place).parent.mkdir(exist_ok=True)
+        Path(place).touch()
+    found: Any = list_files(".", recursive=True)
+    refused = {entry["path"]: entry["refused"] for entry in found["entries"] if entry["refused"]}
+    assert sorted(refused) == [".env.sample", ".ssh/config", "a/server.pem", "credentials.json"]
+    for path, reason in refused.items():
+        with pytest.raises(Refused, match=reason):
+            read_file(path)
 
 
 def test_of_many_entries_the_first_are_listed_and_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +102,9 @@ def test_a_name_that_is_no_text_is_shown_as_one() -> None:
         Path(os.fsdecode(b"a\xff")).touch()
     except OSError:
         pytest.skip("this file system has names of text only")
-    assert list_files(".")["entries"] == [{"path": "a?", "name": "a?", "type": "file", "size": 0}]
+    assert list_files(".")["entries"] == [
+        {"path": "a?", "name": "a?", "type": "file", "size": 0, "refused": ""}
+    ]
 
 
 def test_the_mode_says_what_becomes_of_a_file_that_is_there() -> None:
