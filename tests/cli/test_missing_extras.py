@@ -61,3 +61,19 @@ def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
     }
     demo.installed("run", "demo.greet", "-p", "text=hi", env=env).assert_ok()
     demo.installed("validate", env=env).assert_ok()
+
+
+def test_a_shipped_skill_that_needs_an_extra_fails_no_project_of_others(project: Any, without: Any) -> None:
+    project.write("cogcli.toml", "")
+    checked = without("trafilatura", "validate", "--strict").assert_ok()
+    assert "env.extra]" not in checked.out
+    assert ", shown with -v." in checked.out
+    assert "env.extra]" in without("trafilatura", "validate", "--strict", "-v").assert_ok().out
+    project.skill(
+        "demo.page",
+        "- {id: read, uses: web.page.extract, input: {html: {$literal: <p>x</p>}}, output: {text: outputs.text}}",
+        outputs="{text: {type: string}}",
+    )
+    mine = without("trafilatura", "validate", "--strict").assert_exit(1)
+    assert "skills/local/demo/page/skill.yaml" in mine.out
+    assert mine.out.count("env.extra]") == 1

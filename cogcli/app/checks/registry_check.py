@@ -53,6 +53,13 @@ class RegistryCheck(NamedTuple):
         """Warnings, and problems that are errors only when a run needs the spec."""
         return len(self.problems) - self.errors
 
+    def fails(self, *, strict: bool) -> list[Problem]:
+        """The problems that fail the check, errors first: with `strict` also warnings, but of shipped files none, as
+        what an extra is needed for, which nobody but us can mend."""
+        errors = [problem for problem in self.problems if problem.severity == "E"]
+        own = (p for p in self.problems if strict and p.severity != "E" and p.file not in self.shipped)
+        return [*errors, *own]
+
 
 def validate(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None

@@ -41,12 +41,13 @@ def registry_report(
 
     `end_of` gives the column after the token at a file's line and column.
     """
+    fails = frozenset(checked.fails(strict=strict))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
         own[problem.file].append(problem)
 
     def case(file: str, kind: str) -> Case:
-        failing = [p for p in own[file] if strict or p.severity == "E"]
+        failing = [p for p in own[file] if p in fails]
         notes = [concise(p, as_error=False) for p in own[file] if p not in failing]
         failures = [CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
         return Case(kind, file or "registry", tuple(failures), tuple(notes), file)

@@ -55,7 +55,7 @@ def validate(
             "--report", "KIND:PATH", _REPORT, OUTPUT, completes=("junit:", "sarif:", "json:", "md:", "github")
         ),
     ],
-    strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    strict: Annotated[bool, switch("--strict", help="warnings of your own files fail, too")] = False,
     fix: Annotated[
         bool, switch("--fix", help="correct what has one right answer in your own files, comments kept")
     ] = False,
@@ -178,15 +178,12 @@ def _fill_envelope(
     context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], *, strict: bool
 ) -> int:
     """Fill the envelope; returns the exit code."""
-    failed = checked.errors or (strict and checked.warnings)
+    failing = checked.fails(strict=strict)
     context.own["problems"] = [
         {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
     ]
     context.own["counts"] = checked.counts
-    if not failed:
-        return OK
-    first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
-    return context.fail(first.to_payload())
+    return context.fail(failing[0].to_payload()) if failing else OK
 
 
 def _answer(
@@ -198,12 +195,13 @@ def _answer(
 ) -> None:
     width = context.screen.out.width
     if format == "text":
-        for problem in checked.problems:
+        hidden = _hidden(context, checked)
+        for problem in (each for each in checked.problems if each not in hidden):
             lines = problem_lines(
                 problem, width=width, as_error=False, sources=sources, fixable=problem in fixable
             )
             context.answer([*lines, [("", "")]])
-        context.answer(_sums(checked, len(fixable), width))
+        context.answer(_sums(checked, len(fixable), width, hidden=bool(hidden)))
         if checked.unusable:
             what = count_of(checked.unusable, "shipped file")
             context.note(f"{what} cannot be used beside what replaces shipped specs here: cogcli doctor")
@@ -215,12 +213,20 @@ def _answer(
             context.answer(f"{line}\n")
 
 
-def _sums(checked: RegistryCheck, fixable: int, width: int | None) -> list[StyledLine]:
+def _hidden(context: CommandContext, checked: RegistryCheck) -> frozenset[Problem]:
+    """Warnings of shipped files, as of extras that are not installed: counted, and told in full with `-v`."""
+    if context.verbose:
+        return frozenset()
+    return frozenset(p for p in checked.problems if p.severity != "E" and p.file in checked.shipped)
+
+
+def _sums(checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool) -> list[StyledLine]:
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
         for kind, count in checked.counts.items()
     )
     sums = problems_summary(checked.problems, checked.shipped, fixable)
+    sums = f"{sums.removesuffix('.')}, shown with -v." if hidden else sums
     told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
     why = f"   Why? cogcli explain {told[0].code}" if told else ""
     style = "red" if checked.errors else "yellow" if checked.warnings else "green"
