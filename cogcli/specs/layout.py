@@ -26,12 +26,13 @@ _FOLDERS: Final = {
     "service": "services",
     "pack": "packs",
 }
-_IS_ID: Final = {
+IS_ID: Final = {
     "skill": is_skill_id,
     "capability": is_capability_id,
     "service": is_plain_id,
     "pack": is_pack_id,
 }
+"""By kind whether a text is an id."""
 _PLACES: Final = {
     "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
     "capability": "capabilities/ID.yaml",
@@ -91,7 +92,7 @@ class Layout:
     def find(self, kind: str, id: str) -> list[FoundFile]:
         """The files of one skill, capability, service or pack; of skills and services one for each channel that has
         it."""
-        if kind not in self.folders or not _IS_ID[kind](id):
+        if kind not in self.folders or not IS_ID[kind](id):
             return []
         root = self._path(self.folders[kind])
         if kind == "pack":

@@ -11,6 +11,7 @@ from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem, suggestion
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
 
 if TYPE_CHECKING:
@@ -170,7 +171,9 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
         )
     if found.id and raw.get("id") != found.id:
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
-        wrong.append(("id", message, f"write `id: {found.id}`, or move the file"))
+        is_id = IS_ID.get(found.kind, bool)(found.id)
+        hint = f"write `id: {found.id}`, or move the file" if is_id else "move the file: its path is no id"
+        wrong.append(("id", message, hint))
     if found.capability and raw.get("capability") != found.capability:
         expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
         message = f"binding `{raw.get('id')}`: {expected}"

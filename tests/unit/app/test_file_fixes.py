@@ -139,3 +139,13 @@ def test_a_binding_of_another_capability_may_lie_in_the_wrong_folder(tmp_path: P
     more = {"capabilities/shop.order.totals.yaml": other}
     wrong = "capability: shop.order.totals  #"
     assert fixed(tmp_path, BINDING, "capability: shop.order.total  #", wrong, **more) == {}
+
+
+def test_a_path_that_is_no_id_is_not_proposed_as_one(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("cogcli.toml", "")
+    project.write("skills/local/My Shop/one/skill.yaml", FILES["skills/local/shop/one/skill.yaml"])
+    settings = Settings({}, {"HOME": str(project.home)}, base=str(project.root))
+    problems = validate(settings, [str(project.root / "skills")]).problems
+    (hint,) = {problem.hint for problem in problems if problem.code == "layout.id"}
+    assert hint == "move the file: its path is no id"
