@@ -113,7 +113,7 @@ def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protoco
         if not is_ignored(name) and not read:
             message, hint = (
                 f"`response.{name}` is a literal, not read from the reply",
-                f"write {_response_path(value)} to read it",
+                f"write {_response_path(value)}, to read it",
             )
             report.warn("response.literal", ("response", name), message, hint=hint)
     check_headers(raw, report)
@@ -131,12 +131,12 @@ _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def _response_path(value: Any) -> str:
-    """The path in a value that looks as if it read the response: `${response.a}`, `{{ response.a }}`, `$.a`."""
+    """The path in a value that looks as if it read the response: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
     found = _READS.search(value) if isinstance(value, str) else None
-    return f"response.{found[1] or found[2]}" if found else "response.PATH"
+    return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
 
-_READS: Final = re.compile(r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$")
+_READS: Final = re.compile(r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$|^([A-Za-z_][\w-]*(?:\.[\w-]+)*)$")
 
 
 def _check_request(request: Any, report: ProblemReport) -> None:

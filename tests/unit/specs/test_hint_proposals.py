@@ -122,6 +122,8 @@ ROWS = [
     ("gate.unknown", C, "capability: t.gate", "capability: t.gaet"),
     ("request.input", B, "${input.text}", "${input.txet}"),
     ("response.field", B, "flag: response.flag", "flga: response.flag"),
+    ("response.literal", B, "flag: response.flag", "flag: found.flag"),
+    ("layout.id", B, "capability: t.look", "capability: t.lok"),
     ("binding.service", B, "service: shop", "service: shpo"),
 ]  # fmt: skip
 
