@@ -132,7 +132,8 @@ def _check_record(shape: Record, value: dict[str, Any], spot: _Spot) -> None:
         if key is None:
             if not shape.open and not is_ignored(name):
                 message = f"{spot.subject}: unknown key `{prefix}{name}`"
-                hint = _misplaced(name, shape) or suggestion(name, shape.keys)
+                free = [key for key in shape.keys if key not in value]
+                hint = _misplaced(name, shape) or suggestion(name, shape.keys) or f"keys: {', '.join(free)}"
                 report.error("key.unknown", (*path, name), message, hint=hint, key=True)
         elif item is not None or (key.required and not key.nullable):
             _check(key.shape, item, spot.below(name))

@@ -14,3 +14,11 @@ def test_a_key_of_the_config_is_told_its_place(project: Any, key: str) -> None:
         each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
     ]
     assert problem["hint"] == "write it below `config`"
+
+
+def test_where_no_key_is_near_those_that_may_stand_there_are_told(project: Any) -> None:
+    project.skill("demo.loop", "- {id: a, uses: demo.none, config: {foreach: {in: [1], as: one}}}")
+    (problem,) = [
+        each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
+    ]
+    assert problem["hint"] == "keys: items, index_as, max_parallel, max_items"
