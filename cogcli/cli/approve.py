@@ -14,7 +14,7 @@ from typing import Any, Final
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.core.terminal_text import visible
+from cogcli.core.terminal_text import visible, visible_block
 from cogcli.episode.log_reader import iterate_events
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import RunResult
@@ -79,7 +79,7 @@ def show_request(context: CommandContext, question: dict[str, Any], *, whole: bo
     dot = f" {screen.err.glyphs.dot} "
     parts = (question["capability"], question["step_id"], question.get("binding"))
     screen.notify_line([(dot.join(part for part in parts if part), "bold")])
-    text = visible(dumps(question.get("input") or {}, indent=whole))
+    text = visible_block(dumps(question.get("input") or {}, indent=whole))
     rows = [("will send", text if whole or len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")]
     if question.get("gate"):
         rows.append(("gate", question["gate"]))
