@@ -12,6 +12,8 @@ import ipaddress
 import re
 import socket
 from typing import Final
+from unicodedata import normalize
+from urllib.parse import unquote
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -23,10 +25,9 @@ _METADATA: Final = ipaddress.ip_address("fd00:ec2::254")
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """All of IPv6 that is given out for global use."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_NUMBERS: Final = re.compile(
-    r"(?:0x[0-9a-f]{1,8}|[0-9]{1,11})(?:\.(?:0x[0-9a-f]{1,8}|[0-9]{1,11})){0,3}", re.I
-)
-"""The forms in which systems take an IPv4 address: `127.1`, `0x7f.1` and `2130706433`, too."""
+_NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
+"""The forms in which systems take an IPv4 address (`127.1`, `0x7f.1`, `2130706433`, `017700000001`), and words like
+`cafe`."""
 
 
 def refusal(address: str, network: str) -> str:
@@ -49,7 +50,7 @@ def literal(host: str) -> str | None:
     try:
         return str(ipaddress.ip_address(text.partition("%")[0]))
     except ValueError:
-        pass
+        text = _plain(text)
     if not _NUMBERS.fullmatch(text):
         return None
     try:
@@ -60,9 +61,16 @@ def literal(host: str) -> str | None:
 
 def literal_refusal(host: str, network: str) -> str:
     """`refusal` for what is known before any look-up: addresses written out, and `localhost`."""
-    name = host.removesuffix(".").lower()
+    name = _plain(host)
     address = "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal(host)
     return refusal(address, network) if address is not None else ""
+
+
+def _plain(host: str) -> str:
+    """A host name in the plain letters, digits and dots that it may be written with otherwise: `%31`, `１`, `。`."""
+    if not host.isascii() or "%" in host:
+        host = normalize("NFKC", unquote(host)).replace("\u3002", ".")
+    return host.lower().removesuffix(".")
 
 
 def _kind(address: _Address) -> str:

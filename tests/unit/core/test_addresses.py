@@ -58,6 +58,14 @@ def test_the_words_say_what_an_address_is() -> None:
         ("0x7f000001", "127.0.0.1"),
         ("0x7F.0.0.1", "127.0.0.1"),
         ("0177.0.0.1", "127.0.0.1"),
+        ("017700000001", "127.0.0.1"),
+        ("0x000000007f000001", "127.0.0.1"),
+        ("127.0.0.00000000000001", "127.0.0.1"),
+        ("１２７.0.0.1", "127.0.0.1"),
+        ("127。0。0。1", "127.0.0.1"),
+        ("%31%32%37.0.0.1", "127.0.0.1"),
+        ("cafe", None),
+        ("4294967296", None),
         ("[::1]", "::1"),
         ("example.org", None),
         ("1.2.3.4.5", None),
@@ -69,7 +77,9 @@ def test_an_address_is_seen_however_it_is_spelled(host: str, address: str | None
     assert literal(host) == address
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "0x7f.1", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST.", "a.localhost", "ｌocalhost", "127.0.0.1", "0x7f.1", "[::1]"]
+)
 def test_what_is_plainly_local_is_refused_without_a_look_up(host: str) -> None:
     assert literal_refusal(host, "public")
     assert literal_refusal(host, "private") == ""
