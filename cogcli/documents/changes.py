@@ -7,12 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
+from cogcli.schema.candidates import types_of
 from cogcli.schema.containment import covers
+from cogcli.schema.normalizer import normalize
+
+_SENT_AS_TEXT: Final = frozenset(("string", "integer", "number", "boolean", "null"))
+"""The types of a parameter of openapi that is sent as one text, or, with null, not at all."""
 
 
 class ContractChange(NamedTuple):
@@ -81,7 +86,7 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
     before = {f"{each.place}.{each.name}": each for each in old.parameters}
     after = {f"{each.place}.{each.name}": each for each in new.parameters}
     for name in sorted({*before, *after}):
-        yield from _value_fields(name, before.get(name), after.get(name))
+        yield from _value_fields(name, before.get(name), after.get(name), accepts=_accepts_as_text)
     yield from _value_fields("body", old.body, new.body)
     if old.body and new.body and old.body.media_type != new.body.media_type:
         yield Field(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
@@ -129,8 +134,11 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _value_fields(name: str, old: Any, new: Any) -> Iterator[Field]:
-    """The changes of one value of a request, a parameter or a body: both have `required` and `schema`."""
+def _value_fields(
+    name: str, old: Any, new: Any, *, accepts: Callable[[Any, Any], bool] | None = None
+) -> Iterator[Field]:
+    """The changes of one value of a request, a parameter or a body: both have `required` and `schema`. `accepts` says
+    whether a new schema takes whatever an old one took; without it, as JSON."""
     if old is None and new is None:
         return
     if old is None:
@@ -143,11 +151,17 @@ def _value_fields(name: str, old: Any, new: Any) -> Iterator[Field]:
         elif old.required and not new.required:
             yield Field(f"{name}: optional", breaking=False)
         if old.schema != new.schema:
-            yield Field(name, breaking=not _is_covered(new.schema, old.schema))
+            yield Field(name, breaking=not (accepts or _is_covered)(new.schema, old.schema))
         # A parameter of OpenRPC has neither member, a body no `explode`.
         before, after = getattr(old, "refused", ""), getattr(new, "refused", "")
         if before != after or getattr(old, "explode", None) != getattr(new, "explode", None):
             yield Field(f"{name}: the way it is sent", breaking=bool(after) or not before)
+
+
+def _accepts_as_text(wide: Any, narrow: Any) -> bool:
+    """`_is_covered` for values outside a body: a number is sent as text, which any text takes."""
+    ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
+    return (ready is not None and ready.python == {"type": "string"}) or _is_covered(wide, narrow)
 
 
 def _is_covered(wide: Any, narrow: Any) -> bool:

@@ -108,6 +108,33 @@ def test_each_part_of_an_operation_counts(
         assert change.breaking is breaking
 
 
+INTEGER, TEXT = {"type": "integer"}, {"type": "string", "description": "words"}
+
+
+@pytest.mark.parametrize(
+    ("where", "old", "new", "breaking"),
+    [
+        ("path", INTEGER, TEXT, False),
+        ("query", {"type": ["boolean", "null"]}, TEXT, False),
+        ("header", {"enum": [1, "one"]}, TEXT, False),
+        ("path", TEXT, INTEGER, True),
+        ("path", INTEGER, {**TEXT, "maxLength": 3}, True),
+        ("query", {"type": "array", "items": INTEGER}, TEXT, True),
+        ("query", {}, TEXT, True),
+    ],
+)
+def test_a_number_that_is_sent_as_text_may_become_any_text(
+    where: str, old: Any, new: Any, breaking: bool
+) -> None:
+    def document(schema: Any) -> OpenApiDocument:
+        parameter = {"name": "id", "in": where, "required": True, "schema": schema}
+        operation = {"operationId": "one", "parameters": [parameter], "responses": {}}
+        return OpenApiDocument({**API, "paths": {"/notes/{id}": {"get": operation}}})
+
+    (change,) = openapi_changes(document(old), document(new))
+    assert change == ContractChange("one", "changed", (f"{where}.id",), breaking)
+
+
 def test_operations_come_go_and_move() -> None:
     added = api("paths ~new", {"get": {"operationId": "fresh", "responses": {}}})
     assert added == (ContractChange("fresh", "added"),)
