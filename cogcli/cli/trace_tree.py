@@ -154,6 +154,8 @@ def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
             words = (attempt.get(name) for name in ("binding_id", "status", "code", "message"))
             text = visible("  ".join(str(word) for word in words if word))
             lines.append([(f"  attempt {number}  ", "dim"), (text, "")])
+        if attempt.get("url"):
+            lines += _text_block("sent", f"{attempt.get('method') or ''} {attempt['url']}".strip(), most)
         for name in ("request", "reply"):
             lines += _block(name, attempt.get(name), most)
         for name in ("printed", "stderr"):

@@ -53,6 +53,8 @@ def test_it_says_what_was_tried_for_how_long_and_what_needs_no_network(away: Any
     (tried,) = error["tried"]
     assert tried.startswith(f"POST http://127.0.0.1:{away.port}/ask, 3 times, ")
     assert error["hint"] == "without the network: --bind demo.text.ask=near"
+    values = away.run("trace", "@last", "--step", "ask", "--io").assert_ok().out
+    assert values.count(f"  sent     POST http://127.0.0.1:{away.port}/ask\n") == 3, "each attempt"
     words = shlex.split(error["curl"])
     assert words[:2] == ["curl", f"http://127.0.0.1:{away.port}/ask"]
     assert "authorization: Bearer $FAR_TOKEN" in words
