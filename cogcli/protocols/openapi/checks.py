@@ -1,11 +1,11 @@
-"""openapi: an operation without a document is a path, and a method that changes things has declared effects
-(docs/reference/protocols.md#openapi)."""
+"""openapi: an operation without a document is a path whose names are all given, and a method that changes things has
+declared effects (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from cogcli.protocols.http.url import GRAMMAR, path_of
+from cogcli.protocols.http.url import GRAMMAR, names_in, path_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.service import Service
@@ -15,11 +15,17 @@ CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
 def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
-    """Report an operation that has to be a path and is none, and a changing method without declared effects."""
+    """Report an operation that has to be a path and is none, a name in it that nothing fills, and a changing method
+    without declared effects."""
     report, subject = context.report(binding.file), f"binding `{binding.id}`"
-    if service is not None and "spec_ref" not in service.settings and path_of(binding.operation) is None:
-        message = f"{subject}: operation `{binding.operation}`, expected a path"
-        report.error("binding.operation", ("operation",), message, hint=GRAMMAR)
+    if service is not None and "spec_ref" not in service.settings:
+        if path_of(binding.operation) is None:
+            message = f"{subject}: operation `{binding.operation}`, expected a path"
+            report.error("binding.operation", ("operation",), message, hint=GRAMMAR)
+        for name in names_in(binding.operation):
+            if name not in binding.request:
+                message = f"{subject}: operation `{binding.operation}` requires `{name}`, which is not given"
+                report.error("wire.parameter", ("request",), message, hint=f"add {name} to request", key=True)
     capability, method = context.catalog.capability(binding.capability), binding.metadata.get("method")
     if capability is not None and method in CHANGING and capability.effect == "unknown":
         message = f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
