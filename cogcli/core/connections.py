@@ -27,6 +27,9 @@ CONNECT_SECONDS: Final = 5.0
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a reply before its body."""
 GIVEN_UP: Final = "the call was given up"
+PROXY_HINT: Final = (
+    "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names it; NO_PROXY, or `use_env_proxy = false`, goes past it"
+)
 _HEAD_CHUNK: Final = 4 * 1024
 """What is read at once while headers are awaited: body bytes that come along stay few."""
 
@@ -171,7 +174,9 @@ class SocketStream:
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> SocketStream:
-        exchange = _current()
+        exchange, name = _current(), self._name
+        if server_hostname and server_hostname not in name:  # the way through a proxy is open
+            name = f"{server_hostname} through {name}"
         with ExitStack() as opened:
             opened.callback(self._socket.close)
             try:
@@ -185,9 +190,9 @@ class SocketStream:
             except TimeoutError as error:
                 raise exchange.late() from error
             except (OSError, ValueError) as error:  # ssl.SSLError among them
-                raise exchange.lost(f"{self._name}: TLS failed: {_error_line(error)}") from error
+                raise exchange.lost(f"{name}: TLS failed: {_error_line(error)}") from error
             opened.pop_all()
-        return SocketStream(secured, self._name, self._write_failed)
+        return SocketStream(secured, name, self._write_failed)
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
@@ -221,10 +226,19 @@ class Backend:
         local_address: str | None = None,
         socket_options: Any = None,
     ) -> SocketStream:
+        if self._network is not None:
+            return self._connect(host, port, f"{host}:{port}")
+        try:
+            return self._connect(host, port, f"the proxy {host}:{port}")
+        except TransportError as error:
+            error.hint = PROXY_HINT
+            raise
+
+    def _connect(self, host: str, port: int, name: str) -> SocketStream:
+        """A connection to the first address that takes it; errors call it `name`."""
         exchange = _current()
-        name = f"{host}:{port}"
         failure: TransportError | CallTimeoutError | None = None
-        for place in allowed_addresses(self._found(host, port, exchange), host, self._network):
+        for place in allowed_addresses(self._found(host, port, name, exchange), host, self._network):
             try:
                 return SocketStream(_connected(place, exchange, name), name, self._write_failed)
             except TransportError as error:
@@ -237,7 +251,7 @@ class Backend:
     def sleep(self, seconds: float) -> None:
         """The pool is built without retries of its own."""
 
-    def _found(self, host: str, port: int, exchange: SocketExchange) -> list[ResolvedAddress]:
+    def _found(self, host: str, port: int, name: str, exchange: SocketExchange) -> list[ResolvedAddress]:
         """What a name stands for. The look-up has no time limit of its own: a thread waits for it in our place."""
         address = addresses.literal(host)
         if address is not None:
@@ -257,7 +271,7 @@ class Backend:
         exchange.wait(done, CONNECT_SECONDS)
         (found,) = answer
         if isinstance(found, Exception):
-            raise exchange.lost(f"{host}: the name is not known") from found
+            raise exchange.lost(f"{name.removesuffix(f':{port}')}: the name is not known") from found
         return [ResolvedAddress(row[0], row[4]) for row in found]
 
 

@@ -25,6 +25,7 @@ from cogcli.core.calls import Cancellation
 from cogcli.core.connections import (
     GIVEN_UP,
     MAX_HEAD,
+    PROXY_HINT,
     Backend,
     Resolve,
     ResolvedAddress,
@@ -345,6 +346,10 @@ def _translate_error(error: Exception, exchange: SocketExchange, *, given_up: bo
         return exchange.late()
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) and not exchange.left:
         return _unsendable(f"the request cannot be sent: {_error_words(error)}")
+    if isinstance(error, httpx.ProxyError):
+        refused = exchange.lost(f"the proxy does not lead there: {_error_words(error)}")
+        refused.hint = PROXY_HINT
+        return refused
     if isinstance(error, httpx.RemoteProtocolError):
         return exchange.lost(f"no valid HTTP came back: {_error_words(error)}")
     if isinstance(error, httpx.HTTPError | OSError):
@@ -455,6 +460,10 @@ async def read_body(response: Any) -> bytes:
         return b""
 
 
+def _lost_proxy(text: str) -> TransportError:
+    return TransportError("call.transport", f"the proxy {text}", hint=PROXY_HINT, left=False)
+
+
 def _async_backend(network: str | None) -> Any:
     """The asynchronous sibling of `connections.Backend`; time limits are the library's."""
     import anyio
@@ -463,11 +472,20 @@ def _async_backend(network: str | None) -> Any:
     class JudgingBackend(AnyIOBackend):
         async def connect_tcp(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
             try:
+                return await self.connect(host, port, *arguments, **named)
+            except (ConnectError, ConnectTimeout) as error:
+                if network is not None:
+                    raise
+                raise _lost_proxy(f"{host}:{port} cannot be reached") from error
+
+        async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
+            try:
                 rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:
-                raise TransportError(
-                    "call.transport", f"{host}: the name is not known", left=False
-                ) from error
+                text = f"{host}: the name is not known"
+                if network is None:
+                    raise _lost_proxy(text) from error
+                raise TransportError("call.transport", text, left=False) from error
             places = [ResolvedAddress(row[0], row[4]) for row in rows]
             good = [str(place.address[0]) for place in allowed_addresses(places, host, network)]
             for address in good[:-1]:

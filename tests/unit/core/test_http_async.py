@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.raw_server import Conversation, serving
 
-from cogcli.core.errors import SafetyScopeError
+from cogcli.core.errors import SafetyScopeError, TransportError
 from cogcli.core.http import async_client
 
 httpx2 = pytest.importorskip("httpx2")
@@ -67,3 +67,11 @@ def test_a_proxy_that_is_handed_in_is_used() -> None:
     with serving(ok) as proxy:
         assert fetched("http://nobody.example/x", network="public", proxy=proxy.url)[0].status_code == 200
         assert proxy.requests[0].line == "GET http://nobody.example/x HTTP/1.1"
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_as_the_proxy() -> None:
+    for proxy in ("http://127.0.0.1:1", "http://localhost:1"):
+        with pytest.raises(TransportError) as caught:
+            fetched("http://nobody.example/x", network="public", proxy=proxy)
+        assert caught.value.message == f"the proxy {proxy.removeprefix('http://')} cannot be reached"
+        assert "HTTP_PROXY" in caught.value.hint

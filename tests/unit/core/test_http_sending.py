@@ -143,6 +143,32 @@ def test_a_proxy_is_used_only_when_it_is_handed_in() -> None:
             http.close()
 
 
+@pytest.mark.parametrize("url", ["http://nobody.example/", "https://nobody.example/"])
+def test_a_proxy_that_cannot_be_reached_is_named_as_the_proxy(url: str) -> None:
+    for proxy, said in (
+        ("http://me:secret@127.0.0.1:1", "the proxy 127.0.0.1:1: connection refused"),
+        ("http://proxy.invalid:3128", "the proxy proxy.invalid: the name is not known"),
+    ):
+        http = Http(proxies={"all_proxy": proxy}, resolve=unknown)
+        error = failure(http, url, network="public")
+        http.close()
+        assert (error.code, error.message, error.left) == ("call.transport", said, False)
+        assert "HTTPS_PROXY" in error.hint
+
+
+def unknown(host: str, port: int) -> list[Any]:
+    raise OSError(host)
+
+
+def test_a_proxy_that_leads_nowhere_is_named_as_the_proxy() -> None:
+    with serving(lambda each: each.reply(b"", status="407 Who Are You")) as proxy:
+        http = Http(proxies={"https_proxy": proxy.url})
+        error = failure(http, "https://nobody.example/", network="public")
+        http.close()
+        assert error.message == "the proxy does not lead there: 407 Who Are You"
+        assert "HTTPS_PROXY" in error.hint
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
