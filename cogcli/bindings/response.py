@@ -39,7 +39,7 @@ def map_response(
     values = {}
     for name, source in response.items():
         if name not in outputs:
-            continue  # of a shipped binding, where a later layer declares fewer outputs; else an error of the checks
+            continue  # a warning of the checks
         value = _value(source, body, variables)
         if value is MISSING:
             field = outputs.get(name)

@@ -84,6 +84,8 @@ class OpenApiOperation(NamedTuple):
     responses: dict[str, Any]
     deprecated: bool
     security: tuple[tuple[Scheme, ...], ...]
+    undescribed: frozenset[str] = frozenset()
+    """The keys of `responses` that name no content at all: nothing is known about these replies."""
 
     @property
     def title(self) -> str:
@@ -183,13 +185,15 @@ class OpenApiDocument:
             for holder, where in ((item, place), (own, at))
             for parameter in self._parameters(holder.get("parameters"), (*where, "parameters"))
         }
+        responses, undescribed = self._responses(own.get("responses"), (*at, "responses"))
         return OpenApiOperation(
             *entry,
             tuple(parameters.values()),
             self._body(own.get("requestBody"), (*at, "requestBody")),
-            self._responses(own.get("responses"), (*at, "responses")),
+            responses,
             own.get("deprecated") is True,
             self._security(own, at),
+            frozenset(undescribed),
         )
 
     def _parameters(self, value: Any, place: Pointer) -> Iterator[Parameter]:
@@ -227,15 +231,19 @@ class OpenApiDocument:
             return Body(required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON")
         return Body(required, schema, media_type if "*" not in media_type else "application/json")
 
-    def _responses(self, value: Any, place: Pointer) -> dict[str, Any]:
+    def _responses(self, value: Any, place: Pointer) -> tuple[dict[str, Any], list[str]]:
+        """The schemas by status, and the statuses that name no content."""
         found: dict[str, Any] = {}
+        undescribed = []
         for status, item in optional_mapping(value, place).items():
             if not status.startswith("x-"):
                 raw, at = resolve(self._value, item, (*place, status))
                 content = optional_mapping(raw.get("content"), (*at, "content"))
                 key = status.upper() if status != "default" else status
                 found[key], _ = self._json_schema(content, (*at, "content"), is_request=False)
-        return found
+                if not content:
+                    undescribed.append(key)
+        return found, undescribed
 
     def _json_schema(self, content: dict[str, Any], place: Pointer, *, is_request: bool) -> tuple[Any, str]:
         """The schema of a content's JSON and its media type, `application/json` preferred; None, "" without JSON."""

@@ -31,6 +31,7 @@ from cogcli.specs.template import (
 )
 
 _EVERY: Final = frozenset(TYPES)
+_UNDESCRIBED: Final = "look at a real reply, whether this is in it"
 _OURS: Final = "content_json"
 """Paths to `content_json`, which is parsed from the text beside it (docs/reference/protocols.md#replies)."""
 
@@ -108,6 +109,11 @@ def _response(
         steps = [schema_at(schema, segments) for schema in reply]
         found = [step for step in steps if step is not None]
         named = [step for step in found if not step.undeclared]
+        silent = [schema is True for schema in reply]
+        if any(silent) and len(named) == sum(silent):
+            message = f"`{source}`: nothing describes the reply of {wire.title}"
+            yield ContractFinding("wire.response", "W", path, message, _UNDESCRIBED)
+            continue
         if not named:
             severity: Any = "W" if found else "E"
             said = "is not described in" if found else "is not in"

@@ -27,6 +27,8 @@ from cogcli.specs.service import Service
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 """The schema of an absent reply body, which is read as `{}`."""
+_BODILESS: Final = ("204", "205")
+"""The statuses whose replies never have a body."""
 _TEXT: Final = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
 _RAW: Final = {
     "type": "object",
@@ -221,10 +223,17 @@ def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
         return (_TEXT if mode == "text" else _RAW,)
     if operation.method == "HEAD":
         return (_EMPTY,)
-    replies = operation.responses.items()
-    good = [schema for status, schema in replies if status.startswith("2")]
-    good = good or [schema for status, schema in replies if status == "default"]
-    return tuple(_EMPTY if schema is None else schema for schema in good) or (True,)
+    good = [status for status in operation.responses if status.startswith("2")]
+    good = good or [status for status in operation.responses if status == "default"]
+    return tuple(_reply_schema(operation, status) for status in good) or (True,)
+
+
+def _reply_schema(operation: OpenApiOperation, status: str) -> Any:
+    """The schema of a reply; of one without any content in the document nothing is known, unless it can have none."""
+    schema = operation.responses[status]
+    if schema is not None:
+        return schema
+    return True if status in operation.undescribed and status not in _BODILESS else _EMPTY
 
 
 JUDGES: Final = ContractJudges(openapi_findings, document_findings)

@@ -153,12 +153,11 @@ def _check_response(
 ) -> None:
     for name in binding.response:
         if name not in capability.outputs:
-            message = f"`response.{name}`: `{name}` is no output of `{capability.id}`"
-            if any(name in one.outputs for one in before):
-                report.warn("response.field", ("response", name), f"{message}; {_DROPPED}", key=True)
-                continue
-            hint = suggestion(name, capability.outputs)
-            report.error("response.field", ("response", name), message, hint=hint, key=True)
+            replaced = any(name in one.outputs for one in before)
+            why = _DROPPED if replaced else "it is left out"
+            message = f"`response.{name}`: `{name}` is no output of `{capability.id}`; {why}"
+            hint = "" if replaced else suggestion(name, capability.outputs)
+            report.warn("response.field", ("response", name), message, hint=hint, key=True)
 
 
 def _check_required_outputs(binding: Binding, capability: Capability, report: ProblemReport) -> None:
