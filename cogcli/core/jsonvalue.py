@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+
+from cogcli.core.foreign_data import list_data, object_data, scalar_data
 
 NOTHING: Final[dict[Any, Any]] = {}
 """The empty object as a default. All who are given none share it, so it is never changed."""
@@ -60,7 +62,8 @@ def deep_copy(value: Any) -> Any:
 
 
 def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
-    """`value` as plain JSON, sharing nothing with it: tuples become lists. Raises NotJson naming the place."""
+    """`value` as plain JSON, sharing nothing with it: tuples become lists, subclasses what their base types hold, named
+    tuples and dataclasses objects (`core.foreign_data`). Raises NotJson naming the place."""
     kind = type(value)
     if kind is str:
         return _text(value, place)
@@ -74,24 +77,52 @@ def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
         if value - value == 0.0:
             return value
         raise NotJson(place, "number that is not finite")
-    if depth >= MAX_DEPTH:
-        raise NotJson(place, f"nesting deeper than {MAX_DEPTH}")
     if kind is dict:
-        return _object(value, place, depth)
+        return _object(value.items(), place, depth)
     if kind is list or kind is tuple:
-        prefix = f"{place}." if place else ""
-        return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(value)]
-    raise NotJson(place, f"`{kind.__name__}`, no JSON value,")
+        return _list(value, place, depth)
+    return _foreign(value, place, depth)
 
 
-def _object(value: dict[Any, Any], place: str, depth: int) -> dict[str, Any]:
+def _foreign(value: Any, place: str, depth: int) -> Any:
+    """A value of a type that is none of JSON's own."""
+    if (scalar := scalar_data(value)) is not None:
+        return to_plain_json(scalar, place, depth)
+    if (members := object_data(value)) is not None:
+        return _object(members, place, depth)
+    if (items := list_data(value)) is not None:
+        return _list(items, place, depth)
+    raise NotJson(place, f"`{type(value).__name__}`, no JSON value,")
+
+
+def _list(items: Iterable[Any], place: str, depth: int) -> list[Any]:
+    _require_depth(place, depth)
     prefix = f"{place}." if place else ""
-    result = {}
-    for key, item in value.items():
-        if type(key) is not str:
-            raise NotJson(place, f"key of type {type(key).__name__}")
+    return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(items)]
+
+
+def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[str, Any]:
+    _require_depth(place, depth)
+    prefix = f"{place}." if place else ""
+    result: dict[str, Any] = {}
+    for name, item in members:
+        key = name if type(name) is str else _key(name, place)
+        if key in result:  # two keys of types that are not equal, as texts of another type may not be
+            raise NotJson(place, f"two keys `{key}`")
         result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
     return result
+
+
+def _key(name: Any, place: str) -> str:
+    key = scalar_data(name)
+    if not isinstance(key, str):
+        raise NotJson(place, f"key of type {type(name).__name__}")
+    return key
+
+
+def _require_depth(place: str, depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise NotJson(place, f"nesting deeper than {MAX_DEPTH}")
 
 
 def _text(value: str, place: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     from support.in_process import sleep
@@ -29,6 +31,15 @@ def give(result: Any = None, **_: Any) -> Any:
     return result
 
 
+class Mood(StrEnum):
+    CALM = "calm"
+
+
+class Odd(NamedTuple):
+    value: Mood
+    more: OrderedDict[str, Mood]
+
+
 def odd(kind: str) -> Any:
     """Answers that are no JSON object."""
     answers = {
@@ -41,6 +52,7 @@ def odd(kind: str) -> Any:
         "huge": {"value": 2**60},
         "key": {1: "x"},
         "tuple": {"value": (1, (2,))},
+        "record": Odd(Mood.CALM, OrderedDict(n=Mood.CALM)),
     }
     return answers[kind]
 

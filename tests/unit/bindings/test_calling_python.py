@@ -309,6 +309,59 @@ def test_tuples_are_lists(module: Any) -> None:
     assert module("def f(): return {'t': (1, (2, ()))}\n")().body == {"t": [1, [2, []]]}
 
 
+RECORDS = """
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+class Tone(str, Enum):
+    CALM = "calm"
+
+class Rank(IntEnum):
+    ONE = 1
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+class Sly(dict):
+    def items(self): raise OSError
+    __iter__ = keys = __getitem__ = items
+
+@dataclass
+class Reply:
+    tone: Tone
+    point: Point
+    more: dict
+
+def f():
+    return Reply(Tone.CALM, Point(Rank.ONE, 0.5), Sly(a=OrderedDict({Tone.CALM: [Rank.ONE]})))
+
+def g(n):
+    return {"a": {"b": [Tone.CALM, Point(1, [2**53, float("nan"), {1}][n])]}}
+"""
+
+
+@pytest.mark.parametrize("isolation", ["thread", pytest.param("process", marks=pytest.mark.slow)])
+def test_values_of_other_types_are_taken_as_what_they_are(
+    module: Any, tmp_path: Path, isolation: str
+) -> None:
+    module(RECORDS, name="mod_of_records")
+    service = Service(
+        "svc", "pythoncall", "mod_of_records", isolation=isolation, root=str(tmp_path), trusted=True
+    )
+    assert asked(service, "f", {}).body == {
+        "tone": "calm",
+        "point": {"x": 1, "y": 0.5},
+        "more": {"a": {"calm": [1]}},
+    }
+    for n in range(3):
+        error = refused(asked, service, "g", {"n": n})
+        assert error.code == "response.not-json"
+        assert "`a.b.1.y`" in error.message
+
+
 def test_results_are_copies(module: Any) -> None:
     f = module("KEPT = {'l': [1]}\ndef f(): return KEPT\n")
     f().body["l"].append(2)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from collections import OrderedDict, namedtuple
-from enum import IntEnum
-from typing import Any
+import time
+from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
+from dataclasses import InitVar, dataclass, field
+from enum import Enum, IntEnum, IntFlag, StrEnum
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -16,8 +18,77 @@ def nested(depth: int) -> Any:
     return value
 
 
-class Odd(IntEnum):
+class Count(IntEnum):
     ONE = 1
+
+
+class Tone(StrEnum):
+    CALM = "calm"
+
+
+class Level(str, Enum):  # noqa: UP042 - as it is written before 3.11
+    HIGH = "high"
+
+
+class Bits(IntFlag):
+    A = 1
+    B = 2
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Big(int): ...
+
+
+class Number(float): ...
+
+
+class Word(str):
+    """Equal to nothing, so that two of them may be keys beside the same text."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return 1
+
+
+class Row(NamedTuple):
+    name: str
+    tone: Tone
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any = None
+    unit: str = field(default="m", init=False)
+    kind: ClassVar[str] = "point"
+    extra: InitVar[int] = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Slotted:
+    x: int
+    inner: Any = None
+
+
+class Computed:
+    @property
+    def x(self) -> int:
+        raise AssertionError("it was run")
+
+    @x.setter
+    def x(self, value: int) -> None: ...
+
+    __annotations__ = {"x": int}
+
+
+Computed = dataclass(init=False)(Computed)  # type: ignore[misc]
 
 
 class Shy:
@@ -45,6 +116,126 @@ def test_what_is_admitted_or_copied_shares_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Tone.CALM, "calm"),
+        (Level.HIGH, "high"),
+        (Count.ONE, 1),
+        (Bits.A | Bits.B, 3),
+        (Big(7), 7),
+        (Number(1.5), 1.5),
+        (OrderedDict(a=1), {"a": 1}),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (defaultdict(list, a=[Tone.CALM]), {"a": ["calm"]}),
+        ({Tone.CALM: Count.ONE}, {"calm": 1}),
+        (Pair(1, Pair(2, [Count.ONE])), {"a": 1, "b": {"a": 2, "b": [1]}}),
+        (Row("x", Tone.CALM), {"name": "x", "tone": "calm"}),
+        (namedtuple("Nothing", "")(), {}),
+        (time.gmtime(0), [1970, 1, 1, 0, 0, 0, 3, 1, 0]),
+        (Point(1, [Point(2)]), {"x": 1, "y": [{"x": 2, "y": None, "unit": "m"}], "unit": "m"}),
+        (Slotted(1, (Level.HIGH,)), {"x": 1, "inner": ["high"]}),
+    ],
+)
+def test_values_of_other_types_are_taken_as_what_they_are(value: Any, plain: Any) -> None:
+    for given, expected in ((value, plain), ({"a": [value]}, {"a": [plain]})):
+        found = to_plain_json(given)
+        assert found == expected
+        assert types_in(found) <= {str, int, float, dict, list, type(None)}
+
+
+def types_in(value: Any) -> set[type]:
+    inside = [*value, *value.values()] if type(value) is dict else value if type(value) is list else []
+    return {type(value)}.union(*map(types_in, inside))
+
+
+def hostile(base: type, metaclass: type = type) -> type:
+    """A subclass that fails whenever a method of its own is run."""
+
+    def fail(*given: Any, **named: Any) -> Any:
+        raise AssertionError("it was run")
+
+    names = ("__iter__", "__str__", "__repr__", "__int__", "__index__", "__float__", "__len__", "__getitem__")
+    names += (
+        "__getattribute__",
+        "__getattr__",
+        "__eq__",
+        "__lt__",
+        "__le__",
+        "__bool__",
+        "__format__",
+        "__missing__",
+    )
+    names += (
+        "items",
+        "keys",
+        "values",
+        "get",
+        "__contains__",
+        "__sub__",
+        "encode",
+        "isascii",
+        "_asdict",
+        "__hash__",
+    )
+    return metaclass("Hostile", (base,), dict.fromkeys(names, fail))
+
+
+class Meta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise AssertionError("it was run")
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        raise AssertionError("it was run")
+
+    __subclasscheck__ = __instancecheck__
+
+
+@pytest.mark.parametrize("metaclass", [type, Meta])
+@pytest.mark.parametrize(
+    ("base", "stored", "plain"),
+    [
+        (str, ("ö",), "ö"),
+        (int, (5,), 5),
+        (float, (0.5,), 0.5),
+        (list, ([1, "x"],), [1, "x"]),
+        (tuple, ([1, "x"],), [1, "x"]),
+        (dict, ({"a": 1},), {"a": 1}),
+        (Pair, (1, 2), {"a": 1, "b": 2}),
+    ],
+)
+def test_no_code_of_a_subclass_is_run(
+    base: type, stored: tuple[Any, ...], plain: Any, metaclass: type
+) -> None:
+    value = base.__new__(made := hostile(base, metaclass), *stored)
+    assert type(value) is made
+    if base in (list, dict):
+        base.__init__(value, *stored)  # type: ignore[misc]
+    assert to_plain_json([value]) == [plain]
+
+
+@pytest.mark.parametrize("slots", [False, True])
+def test_no_code_of_a_dataclass_is_run(slots: bool) -> None:
+    base = dataclass(slots=slots)(type("Base", (), {"__annotations__": {"x": int, "y": list}}))
+    made = hostile(base, Meta)
+    value = object.__new__(made)
+    object.__setattr__(value, "x", 1)
+    object.__setattr__(value, "y", [2])
+    assert to_plain_json({"a": value}) == {"a": {"x": 1, "y": [2]}}
+
+
+def test_a_field_that_was_never_set_is_told() -> None:
+    with pytest.raises(ValueError, match="field `x`"):
+        to_plain_json(object.__new__(Point))
+    with pytest.raises(ValueError, match="field `x`"):
+        to_plain_json(object.__new__(Slotted))
+
+
+def test_what_only_looks_like_a_dict_is_none() -> None:
+    with pytest.raises(NotJson):
+        to_plain_json(UserDict(a=1))
+
+
+@pytest.mark.parametrize(
     ("value", "place"),
     [
         ({"a": [1, float("nan")]}, "a.1"),
@@ -58,9 +249,15 @@ def test_what_is_admitted_or_copied_shares_nothing() -> None:
         ({"a": {Shy(): "x"}}, "a"),
         ({"a": "\ud800"}, "a"),
         ({"a": {"\ud800": 1}}, "a"),
-        ({"a": Odd.ONE}, "a"),
-        ({"a": OrderedDict()}, "a"),
-        ({"a": Pair(1, 2)}, "a"),
+        ({"a": Colour.RED}, "a"),
+        ({"a": Number("nan")}, "a"),
+        ([Big(MAX_INTEGER + 1)], "0"),
+        ({"a": Word("\ud800")}, "a"),
+        ({"a": {Count.ONE: "x"}}, "a"),
+        ({"a": {Word("x"): 1, "x": 2}}, "a"),
+        ({"a": Computed()}, "a.x"),
+        ({"a": Point(1, b"x")}, "a.y"),
+        ({"a": Point}, "a"),
         ((n for n in "x"), ""),
     ],
 )
@@ -76,8 +273,12 @@ def test_depth_has_a_cap_and_cycles_meet_it() -> None:
         to_plain_json(nested(MAX_DEPTH + 1))
     cycle: list[Any] = []
     cycle.append(cycle)
-    with pytest.raises(NotJson):
-        to_plain_json(cycle)
+    point = Point(1)
+    point.y = OrderedDict(a=(point,))
+    for each in (cycle, point):
+        with pytest.raises(NotJson):
+            to_plain_json(each)
+    to_plain_json([nested(MAX_DEPTH - 1), Count.ONE])
 
 
 def test_extremes_are_admitted() -> None:

@@ -1,0 +1,95 @@
+"""The JSON data that values of other types hold: subclasses of text, numbers, lists and dicts, among them enumerations
+of these, named tuples and dataclasses (docs/reference/protocols.md#pythoncall).
+
+What is taken is what the base type stores. No method, property or attribute hook of the value's own type is run, such
+as an overridden `__iter__`, `items`, `__str__` or `__getattribute__`, nor one of its metaclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import GetSetDescriptorType, MemberDescriptorType, SimpleNamespace
+from typing import Any, Final
+
+_BASES: Final[Any] = type.__dict__["__mro__"].__get__
+_MEMBERS: Final[Any] = type.__dict__["__dict__"].__get__
+
+
+def scalar_data(value: Any) -> str | int | float | None:
+    """The text or number that a value of a subclass of these is; None for any other."""
+    kind = type(value)
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, int):
+        return int.__int__(value)
+    return float.__float__(value) if issubclass(kind, float) else None
+
+
+def object_data(value: Any) -> Iterable[tuple[Any, Any]] | None:
+    """The members of a dict, a named tuple or a dataclass; None for any other.
+
+    Raises ValueError for a field of a dataclass that was never set.
+    """
+    kind = type(value)
+    if issubclass(kind, dict):
+        return dict.items(value)
+    if issubclass(kind, tuple):
+        names = _class_member(kind, "_fields")
+        if type(names) is tuple and len(names) == tuple.__len__(value):
+            return zip(names, tuple.__iter__(value), strict=True)
+        return None
+    fields = _ABSENT if issubclass(kind, list) else _class_member(kind, "__dataclass_fields__")
+    return None if fields is _ABSENT else _dataclass_members(value, fields)
+
+
+def list_data(value: Any) -> Iterator[Any] | None:
+    """The elements of a list or a tuple; None for any other."""
+    kind = type(value)
+    if issubclass(kind, list):
+        return list.__iter__(value)
+    return tuple.__iter__(value) if issubclass(kind, tuple) else None
+
+
+def _dataclass_members(value: Any, fields: Any) -> Iterator[tuple[str, Any]]:
+    from dataclasses import fields as fields_of  # loaded where there is a dataclass
+
+    own = _own_members(value)
+    # Asked for a class of ours, as asking the value's would run its hooks.
+    holder: Any = SimpleNamespace(__dataclass_fields__=fields)
+    for field in fields_of(holder):  # without those that belong to the class
+        yield field.name, _field_value(value, own, field.name)
+
+
+def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
+    """What is stored of a field; of a property it is the property itself, which is no JSON value."""
+    if dict.__contains__(own, name):
+        return dict.get(own, name)
+    member = _class_member(type(value), name)
+    if type(member) is MemberDescriptorType:
+        try:
+            return MemberDescriptorType.__get__(member, value)
+        except AttributeError:
+            member = _ABSENT
+    if member is _ABSENT:
+        raise ValueError(f"field `{name}` was never set")
+    return member
+
+
+def _own_members(value: Any) -> dict[str, Any]:
+    """The attributes that an object itself stores, but for slots."""
+    found = _class_member(type(value), "__dict__")
+    if type(found) is not GetSetDescriptorType:
+        return {}
+    members: dict[str, Any] = GetSetDescriptorType.__get__(found, value)
+    return members
+
+
+_ABSENT: Final = object()
+
+
+def _class_member(kind: type, name: str) -> Any:
+    for base in _BASES(kind):
+        members = _MEMBERS(base)
+        if name in members:
+            return members[name]
+    return _ABSENT
