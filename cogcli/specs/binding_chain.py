@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 BY_NAME: Final = ("flag", "active", "override")
 """The rules that name one binding without alternatives."""
+CANDIDATE: Final = "candidate"
+"""The channel of bindings that are used only when they are named themselves."""
 
 
 class SelectionOptions(NamedTuple):

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 
 class Defaults(NamedTuple):
-    """The folded `official_default_selection.yaml` files: capability id to binding id, and the file of each."""
+    """The folded `official_default_selection.yaml` files: capability id to binding ids, the first of them wanted most,
+    and the file of each."""
 
-    bindings: dict[str, str] = NOTHING
+    bindings: dict[str, tuple[str, ...]] = NOTHING
     files: dict[str, str] = NOTHING
+
+
+def names_of(named: str | list[str]) -> tuple[str, ...]:
+    """The bindings of one entry of `defaults`, which is one or a list."""
+    return (named,) if isinstance(named, str) else tuple(named)
 
 
 class Shadow(NamedTuple):

@@ -15,7 +15,7 @@ from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.problems import Problem, Severity, sort_problems
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import Capability, capability_from
-from cogcli.specs.catalog import Catalog, Defaults, Shadow
+from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
@@ -279,9 +279,9 @@ class CatalogBuilder:
                 self._host.add(loaded)
             elif loaded.raw is not None:
                 self.specs.pins[key] = loaded.digest
-                for name, binding in (loaded.raw["defaults"] or {}).items():
+                for name, named in (loaded.raw["defaults"] or {}).items():
                     capability = self.canonical(name)
-                    self.specs.defaults.bindings[capability] = binding
+                    self.specs.defaults.bindings[capability] = names_of(named)
                     self.specs.defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:

@@ -170,7 +170,10 @@ class _SchemaWriter:
             names: Mapping[str, str] = getattr(self._known, _NAMES[place])
             values = dict.fromkeys(names, value)
             if place in _BOUND:
-                values = {id: _enumeration(self._known.bindings_of.get(id, {})) for id in names}
+                known = {id: _enumeration(self._known.bindings_of.get(id, {})) for id in names}
+                values = {
+                    id: _or_list(one) if isinstance(shape.value, Either) else one for id, one in known.items()
+                }
             schema["properties"] = {id: {**values[id], "description": said} for id, said in names.items()}
             return {**schema, "additionalProperties": False}
         if shape.name.pattern:
@@ -211,6 +214,11 @@ def _enumeration(known: Mapping[str, str]) -> dict[str, Any]:
     if not known:
         return {"type": "string"}
     return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
+
+
+def _or_list(one: dict[str, Any]) -> dict[str, Any]:
+    """The schema of one such value, or of a list of them."""
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
 def _text(shape: Text) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. The environment never
    selects.
 2. A binding named by flag, active or override must itself be eligible; after an override that only prefers, the next
-   rule decides instead, as after preferred services. For one named by prefer, policy or only, fallbacks are used.
+   rule decides instead, as after preferred services. For one named by prefer, policy or only, fallbacks are used. Of
+   several that a policy names the first that is eligible counts, else the first with an eligible fallback.
 3. A binding of channel `candidate` is used only where flag, active or override names it.
 """
 
@@ -13,7 +14,15 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.specs.binding_chain import BY_NAME, ChainLink, Considered, Reason, Selection, SelectionOptions
+from cogcli.specs.binding_chain import (
+    BY_NAME,
+    CANDIDATE,
+    ChainLink,
+    Considered,
+    Reason,
+    Selection,
+    SelectionOptions,
+)
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection_errors import (
@@ -26,9 +35,16 @@ from cogcli.specs.selection_errors import (
 )
 from cogcli.specs.shipped_fit import is_shipped_file, misfit
 
-__all__ = ["BY_NAME", "ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
-
-CANDIDATE: Final = "candidate"
+__all__ = [
+    "BY_NAME",
+    "CANDIDATE",
+    "ChainLink",
+    "Considered",
+    "Selection",
+    "SelectionOptions",
+    "named_binding",
+    "select",
+]
 
 
 def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
@@ -37,9 +53,11 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of the
     only reason; its hint lists every reason.
     """
-    selection = named_binding(catalog, capability_id, options)
+    chooser = _Chooser(catalog, capability_id, options)
+    selection = chooser.selection()
     if not any(link.eligible for link in selection.tried):
-        raise ineligible_error(catalog, selection)
+        beside = [link for link in chooser.listed if link.binding_id != selection.primary_binding_id]
+        raise ineligible_error(catalog, selection, options, beside=beside)
     return selection
 
 
@@ -81,18 +99,15 @@ class _Chooser:
         self.capability = catalog.capability(name)
         self.id = self.capability.id if self.capability else name
         self.considered: list[Considered] = []
+        self.listed: tuple[ChainLink, ...] = ()
+        """The bindings of a policy that names several, where it decides."""
 
     def selection(self) -> Selection:
         """The chain that the rules name: the primary binding and its fallbacks; a cycle ends at its start."""
         source, primary = self._decide()
-        chain: list[ChainLink] = []
-        name: str | None = primary
-        while name is not None and all(link.binding_id != name for link in chain):
-            chain.append(self._link(name, named=source in BY_NAME and not chain))
-            binding = self.catalog.bindings.get(name)
-            name = binding.fallback if binding and binding.capability == self.id else None
+        chain = self._chain(primary, named=source in BY_NAME)
         needed = conformance_needed(self.capability, self.options)
-        return Selection(self.id, source, primary, needed, tuple(self.considered), tuple(chain))
+        return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
     def _decide(self) -> tuple[str, str]:
         """The deciding rule and the binding it names. Raises BindingResolutionError where none names one."""
@@ -130,13 +145,28 @@ class _Chooser:
         return _considered("active", active.binding if active else None, active.file if active else "")
 
     def by_policy(self) -> Considered:
+        """The default; of several the first that may be called."""
         defaults = self.catalog.defaults
-        name, file = defaults.bindings.get(self.id), defaults.files.get(self.id, "")
+        names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
+        if len(names) < 2:
+            return self._single_default(next(iter(names), None), file)
+        self.listed = tuple(self._link(name, named=False) for name in names)
+        chosen = next((link for link in self.listed if link.eligible), None) or next(
+            (link for link in self.listed if self._has_eligible_fallback(link)), self.listed[0]
+        )
+        before = self.listed[: self.listed.index(chosen)]
+        passed = "".join(f"; before it `{link.binding_id}`: {link.reason}" for link in before)
+        return Considered("policy", chosen.binding_id, True, f"named in {file}{passed}")
+
+    def _single_default(self, name: str | None, file: str) -> Considered:
         shipped = self.catalog.bindings.get(name or "")
         replaced = shipped and is_shipped_file(self.catalog, file) and name not in self._no_candidates()
         if shipped and replaced and (fault := misfit(self.catalog, shipped)):
             return Considered("policy", name, False, f"named in {file}, but {fault}")
         return _considered("policy", name, file)
+
+    def _has_eligible_fallback(self, link: ChainLink) -> bool:
+        return any(each.eligible for each in self._chain(link.binding_id, named=False))
 
     def by_override(self) -> Considered:
         """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
@@ -190,6 +220,16 @@ class _Chooser:
         if self.id not in self.catalog.replaced:
             return ids
         return [name for name in ids if not misfit(self.catalog, self.catalog.bindings[name])] or ids
+
+    def _chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
+        """A binding and its fallbacks; `named`: by a rule that names this very binding."""
+        chain: list[ChainLink] = []
+        name: str | None = primary
+        while name is not None and all(link.binding_id != name for link in chain):
+            chain.append(self._link(name, named=named and not chain))
+            binding = self.catalog.bindings.get(name)
+            name = binding.fallback if binding and binding.capability == self.id else None
+        return tuple(chain)
 
     def _link(self, name: str, *, named: bool) -> ChainLink:
         binding = self.catalog.bindings.get(name)

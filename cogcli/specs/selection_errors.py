@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import suggestion
-from cogcli.specs.binding_chain import Reason, Selection, SelectionOptions
+from cogcli.specs.binding_chain import CANDIDATE, ChainLink, Reason, Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
 
@@ -41,7 +41,7 @@ def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
     """`binding.ambiguous`: names the bindings, eligible ones first, and how to choose one."""
-    usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
+    usable = _usable(catalog, ids, options)
     rest = [name for name in ids if name not in usable]
     hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
     if rest:
@@ -68,15 +68,21 @@ def other_capability_reason(catalog: Catalog, id: str, other: str) -> Reason:
 
 
 def ineligible_error(
-    catalog: Catalog, selection: Selection, *, asked: bool = False
+    catalog: Catalog,
+    selection: Selection,
+    options: SelectionOptions,
+    *,
+    beside: Sequence[ChainLink] = (),
+    asked: bool = False,
 ) -> BindingResolutionError:
-    """The named binding is not eligible: `binding.ineligible`, or the code that all its reasons have.
+    """The named binding is not eligible: `binding.ineligible`, or the code that all its reasons have; its hint names
+    the bindings that are.
 
-    `asked`: the binding is about to be chosen, no rule names it yet.
+    `beside`: those that the same rule names beside it. `asked`: it is about to be chosen, no rule names it yet.
     """
     id, name = selection.capability_id, selection.primary_binding_id
     tried = selection.tried
-    all_reasons = [reason for link in tried for reason in link.reasons]
+    all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     namer = _namer(catalog, selection)
     text = f"{namer or '`--bind`'} names `{name}`"
@@ -87,7 +93,11 @@ def ineligible_error(
     text += f": {tried[0].reason}"
     for link in tried[1:]:
         text += f"; its fallback `{link.binding_id}`: {link.reason}"
+    for link in beside:
+        text += f"; `{link.binding_id}`: {link.reason}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
+    if selection.selection_source == "policy":
+        cures |= dict.fromkeys(_usable_instead(catalog, id, options))
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
     error.service_id = binding.service if binding and len(tried) == 1 else None
@@ -104,6 +114,20 @@ def _namer(catalog: Catalog, selection: Selection) -> str:
     if source == "override":
         return catalog.host.overrides[id].file
     return catalog.defaults.files.get(id, "a policy") if source == "policy" else ""
+
+
+def _usable_instead(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
+    """Lines that name the bindings that can be called as things are, and the commands and flags that choose them."""
+    usable = _usable(catalog, catalog.bindings_of.get(id, ()), options)
+    if usable:
+        yield f"or use {_list_names(usable)}:"
+    for name in usable[:_SHOWN]:
+        yield from _naming_hint(id, name).split("\n")
+
+
+def _usable(catalog: Catalog, ids: Sequence[str], options: SelectionOptions) -> list[str]:
+    known = ((name, catalog.bindings[name]) for name in ids)
+    return [name for name, each in known if each.channel != CANDIDATE and not reasons(catalog, each, options)]
 
 
 def _naming_hint(id: str, name: str) -> str:

@@ -13,13 +13,14 @@ from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
-from cogcli.specs.shape import MapOf, Shape, Text, clean, record, required
+from cogcli.specs.shape import ListOf, MapOf, Shape, Text, clean, either, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
-_POLICY: Final = record({"defaults": required(MapOf(Text(empty=False)), nullable=True)})
+_BINDINGS: Final = either(Text(empty=False), ListOf(Text(empty=False), least=1))
+_POLICY: Final = record({"defaults": required(MapOf(_BINDINGS), nullable=True)})
 
 
 class _FileKind(NamedTuple):

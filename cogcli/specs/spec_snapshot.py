@@ -13,7 +13,7 @@ from cogcli.core.problems import KeyPath
 from cogcli.core.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
-from cogcli.specs.catalog import Catalog, Defaults
+from cogcli.specs.catalog import Catalog, Defaults, names_of
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.fields import Fields
 from cogcli.specs.protocol import Protocols
@@ -35,15 +35,17 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
         spec: Any = getattr(catalog, kind.table)[id]
         shown = mask_places(raw, kind.find_credentials(raw))
         specs[key] = {"spec": shown, **{member: getattr(spec, member) for member in kind.place}}
-    defaults, aliases = catalog.defaults.bindings, catalog.aliases
-    return {"schema": SCHEMA, "specs": specs, "defaults": defaults, "aliases": aliases}
+    named = catalog.defaults.bindings.items()
+    defaults = {id: [*bindings] if len(bindings) > 1 else bindings[0] for id, bindings in named}
+    return {"schema": SCHEMA, "specs": specs, "defaults": defaults, "aliases": catalog.aliases}
 
 
 def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
     """The catalog of such a document. None of its services is trusted."""
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
-        protocols=protocols, defaults=Defaults(document["defaults"]), aliases=document["aliases"],
+        protocols=protocols, defaults=Defaults({id: names_of(named) for id, named in document["defaults"].items()}),
+        aliases=document["aliases"],
     )  # fmt: skip
     for key, entry in document["specs"].items():
         name, _, id = key.partition(":")

@@ -80,7 +80,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     then = catalog._replace(host=catalog.host._replace(active=active_then))
     selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
-        raise ineligible_error(then, selection, asked=True)
+        raise ineligible_error(then, selection, given, asked=True)
     called = set()
     for link in selection.chain:
         binding, service = catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or "")

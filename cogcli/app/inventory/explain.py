@@ -169,7 +169,9 @@ def _binding_state(
         return "not named", "a candidate, used only when it is named itself"
     if selection is None:
         return "not named", "no rule names it"
-    return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
+    source, primary = selection.selection_source, selection.primary_binding_id
+    listed = catalog.defaults.bindings.get(selection.capability_id, ()) if source == "policy" else ()
+    return "not named", f"{source} names `{primary}`{' before it' if id in listed else ''}"
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:

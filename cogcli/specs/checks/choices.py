@@ -18,17 +18,20 @@ from cogcli.specs.skill import NESTED, targets_of
 def check_defaults(context: CheckContext) -> None:
     """Report defaults whose capability or binding is missing or do not belong together, or name a candidate."""
     catalog = context.catalog
-    for capability, name in catalog.defaults.bindings.items():
+    for capability, names in catalog.defaults.bindings.items():
         report, path = context.report(catalog.defaults.files[capability]), ("defaults", capability)
         if capability not in catalog.capabilities:
             if not catalog.partial:
                 message, hint = context.absent("capability", capability)
                 report.error("policy.capability", path, message, hint=hint, key=True)
-        elif wrong := context.misnamed(capability, name):
-            report.error("policy.binding", path, wrong[0], hint=wrong[1])
-        elif catalog.bindings[name].channel == CANDIDATE:
-            message = f"`{capability}`: binding `{name}` is a candidate"
-            report.error("policy.binding", path, message, hint="move it to channel official or local")
+            continue
+        for number, name in enumerate(names):
+            place = (*path, number) if len(names) > 1 else path
+            if wrong := context.misnamed(capability, name):
+                report.error("policy.binding", place, wrong[0], hint=wrong[1])
+            elif catalog.bindings[name].channel == CANDIDATE:
+                message = f"`{capability}`: binding `{name}` is a candidate"
+                report.error("policy.binding", place, message, hint="move it to channel official or local")
 
 
 def check_host(context: CheckContext) -> None:

@@ -152,7 +152,8 @@ def test_ids_are_those_of_the_project_with_what_they_are(shop: Project) -> None:
     assert {"text.content.normalize", "_router"} <= said.keys()
     assert "orders" in read("binding")["$defs"]["services"]["enum"]
     bound = read("policy")["properties"]["defaults"]["properties"]["shop.order.read"]
-    assert bound["enum"] == ["orders_local"]
+    one, several = bound["anyOf"]
+    assert one["enum"] == several["items"]["enum"] == ["orders_local"]
     assert set(read("pack")["$defs"]["tools"]["enum"]) >= {"shop.order.read", "skill:shop.outer"}
 
 

@@ -38,7 +38,8 @@ def service(id: str, kind: str = "openapi", trusted: bool = True, **keys: Any) -
 SHIPPED = service("py", "pythoncall", module="cogcli.official.text")
 
 
-def catalog(*specs: Binding | Service, defaults: str | None = None, **capability: Any) -> Catalog:
+def catalog(*specs: Binding | Service, defaults: str = "", **capability: Any) -> Catalog:
+    """`defaults`: what the policy names, several with blanks between them."""
     bindings = {spec.id: spec for spec in specs if isinstance(spec, Binding)}
     raw = {"id": "a.b", "version": "1.0.0", "description": "d", "inputs": {}, "outputs": {}, **capability}
     return Catalog(
@@ -46,7 +47,9 @@ def catalog(*specs: Binding | Service, defaults: str | None = None, **capability
         bindings=bindings,
         bindings_of={"a.b": tuple(sorted(bindings))},
         services={"py": SHIPPED, **{spec.id: spec for spec in specs if isinstance(spec, Service)}},
-        defaults=Defaults({"a.b": defaults}, {"a.b": "policy.yaml"}) if defaults else Defaults(),
+        defaults=Defaults({"a.b": tuple(defaults.split())}, {"a.b": "policy.yaml"})
+        if defaults
+        else Defaults(),
         aliases={"old.name": "a.b"},
         protocols=PROTOCOLS,
     )
@@ -125,6 +128,54 @@ def test_all_variables_that_are_not_set_are_one_reason_with_a_line_to_paste_for_
     )
 
 
+def test_instead_of_a_default_without_its_variable_what_can_be_called_is_offered() -> None:
+    needy = binding("one", "needy", "openapi")
+    fresh, also = binding("fresh", channel="candidate"), needy._replace(id="also")
+    error = refused(catalog(NEEDY, needy, fresh, also, binding("two"), binding("zwei"), defaults="one"))
+    assert error.code == "env.missing"
+    assert error.message.startswith("capability `a.b`: policy.yaml names `one`: service `needy`: environment")
+    assert error.hint.splitlines() == [
+        "export KEY=...",
+        "export TOKEN=...",
+        "or use `two`, `zwei`:",
+        "cogcli bindings activate a.b two",
+        "for one run: --bind a.b=two",
+        "cogcli bindings activate a.b zwei",
+        "for one run: --bind a.b=zwei",
+    ]
+    alone = refused(catalog(NEEDY, needy, fresh, also, defaults="one"))
+    assert alone.hint == "export KEY=...\nexport TOKEN=..."
+
+
+def test_of_several_defaults_the_first_that_can_be_called_counts() -> None:
+    one, three = binding("one", "needy", "openapi", fallback_binding_id="four"), binding("three")
+    found = catalog(NEEDY, one, binding("two"), three, binding("four"), defaults="one two three")
+    chosen = select(found, "a.b", NONE)
+    assert (chosen.selection_source, chosen.primary_binding_id, chosen.usable) == ("policy", "two", ("two",))
+    assert chosen.considered[-1].reason == (
+        "named in policy.yaml; before it `one`: service `needy`: environment variables `KEY` and `TOKEN` are not set"
+    )
+    given = SelectionOptions(environ={"KEY": "k", "TOKEN": "t"})
+    assert select(found, "a.b", given).usable == ("one", "four")
+    assert select(found, "a.b", given).considered[-1].reason == "named in policy.yaml"
+    assert select(found, "a.b", SelectionOptions(binds={"a.b": "three"})).usable == ("three",)
+
+
+def test_of_several_defaults_none_of_which_can_be_called_fallbacks_count() -> None:
+    one, two = (binding(name, "needy", "openapi", fallback_binding_id="four") for name in ("one", "two"))
+    found = catalog(NEEDY, one._replace(metadata={}), two, binding("four"), defaults="one two")
+    chosen = select(found, "a.b", NONE)
+    assert (chosen.primary_binding_id, chosen.usable) == ("two", ("four",))
+
+
+def test_of_several_defaults_all_are_told_where_none_counts() -> None:
+    found = catalog(NEEDY, binding("one", "needy", "openapi"), binding("four"), defaults="one lost")
+    error = refused(found)
+    assert error.code == "binding.ineligible"
+    assert error.message.endswith("`TOKEN` are not set; `lost`: there is no such binding")
+    assert error.hint.splitlines()[-1] == "for one run: --bind a.b=four"
+
+
 def test_reasons_of_two_kinds_have_no_code_of_their_own() -> None:
     one = binding("one", "needy", "openapi", conformance_profile="experimental")
     error = refused(catalog(NEEDY, one), SelectionOptions(conformance="strict"))
@@ -149,7 +200,7 @@ def test_candidates_are_used_only_when_they_are_named() -> None:
     assert refused(found).code == "binding.none"
     assert "--bind a.b=new" in refused(found).hint
     assert select(found, "a.b", SelectionOptions(binds={"a.b": "new"})).usable == ("new",)
-    assert refused(found._replace(defaults=Defaults({"a.b": "new"}, {}))).code == "binding.ineligible"
+    assert refused(found._replace(defaults=Defaults({"a.b": ("new",)}, {}))).code == "binding.ineligible"
 
 
 def test_ineligible_members_of_the_chain_are_passed_over() -> None:
