@@ -327,7 +327,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("env.missing", "file", {"service": {"auth_ref": "file:/no/such/file"}}),
     FailureRule("env.extra", "", {"service": {"auth_ref": "keyring:cogcli/verify"}}, None, _without_keyring),
     # request mapping
-    FailureRule("request.missing", "", {"request": {"a": "x ${input.b} y"}}),
+    FailureRule("request.missing", "", {"request": {"a": "x ${input.a.b} y"}, "input": {"a": "x"}}),
     FailureRule("request.value", "path", {"operation": "notes/{a}", "input": {"a": ".."}}),
     FailureRule("request.value", "header", {"service_metadata": {"headers": {"X-A": "${BENCH_A}"}},
                                     "environ": {_NAME: CANARY, "BENCH_A": "a\r\nX-B: c"}}),

@@ -61,13 +61,17 @@ def test_a_reply_of_another_type_is_placed_at_its_output(demo: Any) -> None:
 
 def test_a_request_that_cannot_be_filled_is_placed_at_its_template(demo: Any) -> None:
     rebound(
-        demo, "request: {text: input.text}", "request:\n  text: ${input.text}\n  more: 'in ${input.style}'"
+        demo,
+        "request: {text: input.text}",
+        "request:\n  text: ${input.text}\n  more: 'in ${input.style.tone}'",
     )
     demo.write(
         "demo_services.py", "def upper(text, more=''):\n    return {}\n\n\ndef fail(text):\n    return {}\n"
     )
     file = demo.root / "capabilities/demo.text.upper.yaml"
-    file.write_text(file.read_text().replace("inputs: {text", "inputs: {style: {type: string}, text", 1))
+    file.write_text(
+        file.read_text().replace("inputs: {text", "inputs: {style: {type: object, default: {}}, text", 1)
+    )
     error = demo.run(*RUN, "--json").assert_exit(1).json["error"]
     assert (error["code"], error["file"], error["line"], error["column"]) == (
         "request.missing",

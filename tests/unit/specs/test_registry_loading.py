@@ -142,7 +142,7 @@ def test_an_alias_stands_for_its_capability_everywhere(root: Write) -> None:
     catalog = registry(root(files=files)).reach("t.s")
     assert catalog.aliases == {"text.old": "text.echo"}
     assert catalog.bindings_of == {"text.echo": ("echo_py", "old")}
-    assert catalog.defaults.bindings == {"text.echo": "echo_py"}
+    assert catalog.defaults.bindings == {"text.echo": ("echo_py",)}
     assert catalog.capability("text.old") is catalog.capabilities["text.echo"]
 
 
