@@ -138,3 +138,22 @@ def test_a_mail_with_a_credential_is_stopped_before_the_server(project: Any) -> 
         stopped = project.run("run", "t.sends", "--json", *flags).assert_exit(4)
     assert stopped.json["error"]["code"] == "safety.gate"
     assert (mail.lines, mail.messages) == ([], [])
+
+
+@pytest.mark.parametrize("policy", [{}, {"block_secrets": False}, {"max_size": 9000}])
+def test_who_sends_a_mail_cannot_switch_off_the_search_for_credentials(
+    project: Any, policy: dict[str, object]
+) -> None:
+    project.skill(
+        "t.sends",
+        "- id: send\n  uses: email.message.send\n  input: {to: ada@example.org, subject: Key, body: hello, policy: "
+        f"inputs.policy}}\n  output: {{}}\n",
+        inputs="{policy: {type: object, required: true}}",
+    )
+    project.env |= {
+        "SMTP_HOST": "127.0.0.1", "SMTP_PORT": "9", "SMTP_USER": "me", "SMTP_FROM": "me@example.org",
+        "SMTP_PASSWORD": "pass-word-1",
+    }  # fmt: skip
+    flags = ("--trust-level", "elevated", "--confirm", "email.message.send")
+    refused = project.run("run", "t.sends", "--json", "-p", f"policy:={json.dumps(policy)}", *flags)
+    assert "block_secrets" in json.dumps(refused.json["error"])
