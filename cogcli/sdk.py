@@ -224,10 +224,10 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     from cogcli.core.files import write_atomic
 
     real = writable_path(path)
-    if not replace and os.path.lexists(real):
-        raise Refused("bad-data", f"{os.path.basename(path)}: a file is there, and stays")
     try:
-        write_atomic(real, data, mode=0o644)
+        write_atomic(real, data, mode=0o644, replace=replace)
+    except FileExistsError:
+        raise Refused("bad-data", f"{os.path.basename(path)}: a file is there, and stays") from None
     except OSError as error:
         raise Refused("bad-data", f"{os.path.basename(path)}: cannot be written ({error.strerror})") from None
     return real

@@ -118,13 +118,16 @@ def _read_bounded(name: str, handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
+def write_atomic(
+    path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600, replace: bool = True
+) -> None:
     """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
 
     A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced, not
     followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`. On an `OSError`
     the old file is in place and no temporary file is left, unless the very last sync, of the directory,
-    failed: then the new file is in place but may not survive a power cut.
+    failed: then the new file is in place but may not survive a power cut. Without `replace` nothing that is
+    there gives way, whoever made it in the meantime: `FileExistsError`.
     """
     from contextlib import suppress
 
@@ -140,13 +143,27 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
             _fill(handle, data, mode)
         finally:
             os.close(handle)
-        os.replace(temporary, name)
-        placed = True
+        if replace or not _placed_new(temporary, name):
+            os.replace(temporary, name)
+            placed = True
     finally:
         if not placed:
             with suppress(OSError):  # the error that came before is the one to raise
                 os.unlink(temporary)
     _sync_folder(folder)
+
+
+def _placed_new(temporary: str, name: str) -> bool:
+    """Give a file a second name that nothing has; False on file systems where files have one name."""
+    try:
+        os.link(temporary, name)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+        return False
+    return True
 
 
 def hint_for_write(error: OSError | ValueError) -> str:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -305,3 +306,35 @@ def test_importing_needs_no_heavy_module() -> None:
         timeout=30,
     )
     assert done.stdout == "[]\n"
+
+
+def test_without_replace_what_is_there_stays_even_where_it_came_last(tmp_path: Path) -> None:
+    """Nobody looks first: of several writers at once one is the first, and the others are told."""
+    path = tmp_path / "new.txt"
+
+    def write(number: int) -> bool:
+        try:
+            write_atomic(path, b"%d" % number, replace=False)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        placed = list(pool.map(write, range(8)))
+    assert placed.count(True) == 1
+    assert path.read_bytes() == b"%d" % placed.index(True)
+    assert os.listdir(tmp_path) == ["new.txt"]
+
+
+def test_where_files_have_one_name_only_a_new_one_is_still_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    write_atomic(tmp_path / "new.txt", b"1", replace=False)
+    with pytest.raises(FileExistsError):
+        write_atomic(tmp_path / "new.txt", b"2", replace=False)
+    assert (tmp_path / "new.txt").read_bytes() == b"1"
+    assert os.listdir(tmp_path) == ["new.txt"]
