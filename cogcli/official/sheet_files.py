@@ -8,7 +8,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cogcli.official.table import unique_names
+from cogcli.official.table import first_problems, unique_names
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _MAX_UNPACKED = 100 * 1024 * 1024
 _MAX_RATIO = 100
 _MAX_COLUMNS = 1_000
-_MAX_PROBLEMS = 100
 _MAX_CELL = 32_767
 _MAX_SHEET_ROWS = 1_048_576
 _SAFE_INTEGER = 2**53 - 1
@@ -116,7 +115,7 @@ def _rows_of(
         "headers": names,
         "row_count": len(table),
         "sheets": list(sheets),
-        "problems": problems[:_MAX_PROBLEMS],
+        "problems": first_problems(problems),
         "truncated": len(kept) > max_rows + 1,
     }
 

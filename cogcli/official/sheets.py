@@ -13,7 +13,7 @@ from typing import Any
 from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_start, read_whole, write_whole
-from cogcli.official.table import csv_lines, delimiter_of, table_of
+from cogcli.official.table import csv_lines, delimiter_of, first_problems, table_of
 from cogcli.official.values import Record, columns_of, records_of, require_columns
 from cogcli.sdk import Refused
 
@@ -112,7 +112,7 @@ def _decoded(content: bytes, name: str) -> tuple[str, list[dict[str, Any]]]:
             lines.append("")
             message = f"byte {error.start} is not UTF-8 text; the line is left out"
             problems.append({"line": number, "message": message})
-    return "\n".join(lines), problems[:100]
+    return "\n".join(lines), first_problems(problems)
 
 
 def write_sheet(

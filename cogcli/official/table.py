@@ -15,15 +15,19 @@ from cogcli.official.values import is_number, require_columns
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _DELIMITERS = (",", ";", "\t", "|")
 _MAX_COLUMNS = 1_000
 _MAX_PROBLEMS = 100
 _TOP = 5
-# Leading zeros are part of a code (`007`), and integers beyond 2^53 lose digits in JSON readers: both stay text.
-_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,14})")
-_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?")
+# Leading zeros are part of a code (`007`), a plus before many digits is part of a telephone number, and integers beyond
+# 2^53 lose digits in JSON readers: all stay text.
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,14})|\+(?:0|[1-9]\d{0,5})")
+_NUMBER = re.compile(
+    r"(?!\+\d{7,}$)[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?"
+)
+_QUOTED = re.compile(r'"[^"]*"?')
 
 
 def read_csv(
@@ -42,8 +46,8 @@ def read_csv(
 
 
 def delimiter_of(text: str) -> str:
-    """The commonest of comma, semicolon, tab and bar in the first line."""
-    return max(_DELIMITERS, key=text.partition("\n")[0].count)
+    """The commonest of comma, semicolon, tab and bar in the first line, outside of quotes."""
+    return max(_DELIMITERS, key=_QUOTED.sub("", text.partition("\n")[0]).count)
 
 
 def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) -> dict[str, object]:
@@ -56,27 +60,43 @@ def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) ->
         "columns": [{"name": name, "type": kind} for name, (kind, _) in columns.items()],
         "rows": [{name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))],
         "row_count": len(kept),
-        "problems": [
+        "problems": first_problems(
             {"line": number, "message": f"{len(cells)} cells, expected {len(names)}"}
             for number, cells in kept
             if len(cells) != len(names)
-        ][:_MAX_PROBLEMS],
+        ),
         "truncated": len(lines) > max_rows,
     }
+
+
+def first_problems(found: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    """The first hundred problems, and how many there are beyond them at the line of the next one."""
+    problems = list(islice(iterator := iter(found), _MAX_PROBLEMS))
+    if following := next(iterator, None):
+        more = 1 + sum(1 for _ in iterator)
+        problems.append({"line": following["line"], "message": f"from here on {more} more such lines"})
+    return problems
 
 
 def csv_lines(
     text: str, delimiter: str, *, empty: bool = False, cut: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of the lines, without those that are empty, unless `empty`. Raises Refused for quotes that
-    do not close, unless the text is `cut`."""
+    """(number of its first line, cells) of each record, without those that are empty, unless `empty`. Raises Refused
+    for quotes that do not close, unless the text is `cut`, and for NUL characters, which no text holds."""
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise Refused(
             "bad-data", f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}"
         )
+    if (nul := text.find("\0")) >= 0:
+        line = text.count("\n", 0, nul) + 1
+        raise Refused("bad-data", f"CSV line {line}: a NUL character, as in UTF-16 text", "save it as UTF-8")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not cut)
     try:
-        yield from ((reader.line_num, cells) for cells in reader if cells or empty)
+        before = 0
+        for cells in reader:
+            if cells or empty:
+                yield before + 1, cells
+            before = reader.line_num
     except csv.Error as error:
         raise Refused("bad-data", f"CSV line {reader.line_num}: {error}") from None
 

@@ -42,6 +42,8 @@ def test_the_sample_columns_get_the_narrowest_type() -> None:
         ("2026-05-18", "date", "2026-05-18"),
         ("2026-02-30", "string", "2026-02-30"),
         ("007", "string", "007"),
+        ("+5", "integer", 5),
+        ("+4930901820", "string", "+4930901820"),
         ("9" * 20, "string", "9" * 20),
         ("NaN", "string", "NaN"),
         ("1e999", "string", "1e999"),
@@ -167,3 +169,28 @@ def test_sums_beyond_safe_integers_become_floats() -> None:
 def test_numbers_too_large_to_add_are_refused() -> None:
     with pytest.raises(Refused, match="too large to add"):
         summarize_column([{"n": 10**400}, {"n": 1.5}], "n")
+
+
+def test_a_separator_inside_quotes_of_the_first_line_does_not_count() -> None:
+    found = read_csv('"Name, full, as written";"Age"\n"Roe, Jo";7\n')
+    assert found["rows"] == [{"Name, full, as written": "Roe, Jo", "Age": 7}]
+
+
+def test_a_problem_is_told_at_the_line_where_its_record_begins() -> None:
+    found = read_csv('a,b\n"one\ntwo",2,3\n4\n')
+    assert found["problems"] == [
+        {"line": 2, "message": "3 cells, expected 2"},
+        {"line": 4, "message": "1 cells, expected 2"},
+    ]
+
+
+def test_problems_beyond_the_hundredth_are_counted() -> None:
+    found: Any = read_csv("a,b\n" + "1\n" * 250)
+    assert len(found["problems"]) == 101
+    assert found["problems"][-1] == {"line": 102, "message": "from here on 150 more such lines"}
+
+
+def test_text_in_two_bytes_a_character_is_no_table() -> None:
+    with pytest.raises(Refused, match="line 1: a NUL character") as refused:
+        read_csv("name,qty\nAda,3\n".encode("utf-16-le").decode())
+    assert "UTF-8" in refused.value.hint
