@@ -1,7 +1,7 @@
 """Running text as sentences and words, as all shipped functions of texts read it.
 
 Sentences are what stands in the text, character by character. Words come from white space and punctuation; scripts
-written without spaces are read as pairs of characters. Stop words and abbreviations are English.
+written without spaces are read as pairs of characters. Stop words are English, abbreviations English and German.
 """
 
 from __future__ import annotations
@@ -35,8 +35,15 @@ def _listed(words: str) -> frozenset[str]:
 
 
 _ABBREVIATIONS = _listed(
-    """approx. cf. co. corp. dept. dr. e.g. est. etc. fig. i.e. inc. jr. ltd. mr. mrs. ms. prof. sr. st. vol.
-    vs."""
+    """approx. bzw. ca. cf. co. corp. dept. dr. e.g. est. etc. fig. frl. ggf. hr. i.e. inc. inkl. jr. ltd. messrs. mio.
+    mr. mrd. mrs. ms. prof. sog. sr. st. str. vgl. vol. vs. zzgl."""
+)
+# These end no sentence before a number: "No. 7", "Art. 3".
+_NUMBERED = _listed("abs. art. ch. eq. no. nos. nr. p. para. pp. sec. ziff.")
+_ORDINAL = re.compile(r"\d{1,2}\.")
+_MONTHS = _listed(
+    """januar jänner februar feber märz april mai juni juli august september oktober november dezember jan feb mär apr
+    jun jul aug sep sept okt nov dez quartal jahrhundert"""
 )
 STOP_WORDS = _listed(
     """a about above after again all also am an and any are aren't as at be became because been before being
@@ -132,7 +139,13 @@ def ends_sentence(token: str, following: str) -> bool:
         return True
     word = bare.lstrip("\"'“‘«([*_").lower()
     abbreviated = word in _ABBREVIATIONS or _INITIALS.fullmatch(word)
-    return not abbreviated and not following[:1].islower()
+    numbered = word in _NUMBERED and following[:1].isdigit()
+    return not (abbreviated or numbered or _is_day(word, following)) and not following[:1].islower()
+
+
+def _is_day(token: str, following: str) -> bool:
+    """Whether both are of a date as German writes it: `3. Mai`."""
+    return bool(_ORDINAL.fullmatch(token)) and following.strip(_CLOSERS + ".,;:").lower() in _MONTHS
 
 
 def blocks(text: str) -> list[Block]:
@@ -145,6 +158,8 @@ def blocks(text: str) -> list[Block]:
         fence = bare.startswith(("```", "~~~"))
         fenced ^= fence
         mark = None if fenced or fence else _MARK.match(line)
+        if mark and _is_day(mark[0].strip(), line[mark.end() :].partition(" ")[0].strip()):
+            mark = None
         other = "other" if fenced or fence or bare[:1] == "|" else ""
         kind = other or ("paragraph" if mark is None else "heading" if mark["heading"] else "item")
         if not bare.strip("-=*_ ") or fence:

@@ -90,6 +90,11 @@ def test_headings_tables_and_code_never_enter_a_summary() -> None:
         ("今日は晴れです。船は遅れています。", 2),
         ("जहाज देर से है। हम रुकते हैं।", 2),
         ('He said "Stop." Then he left.', 2),
+        ("Die Fahrt ist am 3. Mai. Bitte zahlen Sie bis zum 14. April 2026.", 2),
+        ("Der Hafen schließt am\n3. Mai 2026. Er öffnet am 1. Juni.", 2),
+        ("See No. 7 and Art. 3 of it. No. 8 is lost.", 2),
+        ("He said no. Then he left.", 2),
+        ("She lives in room 3. Maria does not.", 2),
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(text: str, count: int) -> None:
