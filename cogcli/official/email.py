@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from email import message_from_bytes, policy
 from email.errors import MessageError
 from email.utils import getaddresses, parsedate_to_datetime
@@ -28,6 +29,8 @@ _BROKEN = frozenset(
     )
 )  # fmt: skip
 """What the parser says of a message whose parts cannot be told apart or decoded."""
+_ENVELOPE = re.compile(rb"From (?:.*\d\d:\d\d|\S+\s*\n|[^\n]*\n[!-9;-~]+:)")
+"""The line before a message of an mbox: with a time, of a sender alone, or before a header. A sentence that begins with `From ` is none."""
 
 
 def read_mailbox(mailbox: str) -> dict[str, object]:
@@ -82,11 +85,12 @@ def _in_folder(folder: str, shown: str) -> Iterator[bytes]:
 
 
 def _of_mbox(content: bytes) -> Iterator[bytes]:
-    """The messages between lines that begin with `From ` after an empty one; `>From ` inside them loses its mark."""
+    """The messages between envelope lines after an empty one; `>From ` inside them loses its mark."""
     lines: list[bytes] = []
     empty = True
+    place = 0
     for line in content.splitlines(keepends=True):
-        if empty and line.startswith(b"From "):
+        if empty and (_ENVELOPE.match(content, place) or (place == 0 and line.startswith(b"From "))):
             if lines:
                 yield b"".join(lines)
             lines = []
@@ -95,6 +99,7 @@ def _of_mbox(content: bytes) -> Iterator[bytes]:
                 line[1:] if line.lstrip(b">").startswith(b"From ") and line.startswith(b">") else line
             )
         empty = not line.strip()
+        place += len(line)
     if lines:
         yield b"".join(lines)
 

@@ -30,6 +30,18 @@ def messages(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_sentence_that_begins_with_from_begins_no_message(tmp_path: Path) -> None:
+    """Programs that do not mark such lines have written mailboxes, too."""
+    envelope, body = (
+        "From ada@example.org Mon Jun  1 10:00:00 2026\n",
+        "One.\n\nFrom Monday we need two.\n\nThree.\n",
+    )
+    (tmp_path / "in.mbox").write_text(f"{envelope}{message(text=body)}\n{envelope}{message()}")
+    found = read_mailbox(str(tmp_path / "in.mbox"))
+    assert [one["text"] for one in messages(tmp_path / "in.mbox")] == [body.strip(), "High water at six."]
+    assert found["skipped"] == 0
+
+
 def test_an_mbox_is_read_as_it_was_written(tmp_path: Path) -> None:
     box = mailbox.mbox(tmp_path / "in.mbox")
     for number in range(3):
