@@ -30,7 +30,7 @@ _BROKEN = frozenset(
 )  # fmt: skip
 """What the parser says of a message whose parts cannot be told apart or decoded."""
 _ENVELOPE = re.compile(rb"From (?:.*\d\d:\d\d|\S+\s*\n|[^\n]*\n[!-9;-~]+:)")
-"""The line before a message of an mbox: with a time, of a sender alone, or before a header. A sentence that begins with `From ` is none."""
+"""The line before a message of an mbox: with a time, of a sender alone, or before a header; no other sentence."""
 
 
 def read_mailbox(mailbox: str) -> dict[str, object]:

@@ -18,16 +18,19 @@ _MAX_TEXT = 8 * 1024 * 1024
 _FACTS = ("title", "author", "subject", "creator", "producer")
 
 
-def read_pdf(path: str, max_pages: int = 200) -> dict[str, object]:
+def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[str, object]:
     """The text of a PDF of at most 32 MiB, whole and page by page; `title` falls back to the first line.
 
     Scanned pages have no text: nothing is recognised from pictures, and `scanned` tells that no page has any.
     `truncated` tells that pages were left out. Raises Refused for what is no PDF, is encrypted, or takes more than 20
-    seconds or 300 MB.
+    seconds or 300 MB, and `no-evidence` for a document without text where one is needed.
     """
     name = name_of(path)
     about = f"{name}: not a readable PDF: "
     found = confined("pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages)
+    if needs_text and not found["text"]:
+        hint = "pictures are not read: recognise their text first, as OCR programs do"
+        raise Refused("no-evidence", f"{name}: no page that was read has any text", hint)
     return found | {"title": found["title"] or name}
 
 

@@ -147,7 +147,7 @@ def test_who_sends_a_mail_cannot_switch_off_the_search_for_credentials(
     project.skill(
         "t.sends",
         "- id: send\n  uses: email.message.send\n  input: {to: ada@example.org, subject: Key, body: hello, policy: "
-        f"inputs.policy}}\n  output: {{}}\n",
+        "inputs.policy}\n  output: {}\n",
         inputs="{policy: {type: object, required: true}}",
     )
     project.env |= {

@@ -70,6 +70,9 @@ def test_a_document_of_pictures_has_no_text_and_it_is_told(tmp_path: Path) -> No
     made.output(str(tmp_path / "scan.pdf"))
     found = read_pdf(str(tmp_path / "scan.pdf"))
     assert (found["text"], found["scanned"], found["title"]) == ("", True, "scan.pdf")
+    with pytest.raises(Refused, match="has any text") as refused:
+        read_pdf(str(tmp_path / "scan.pdf"), needs_text=True)
+    assert refused.value.reason == "no-evidence"
 
 
 def object_file(*objects: bytes) -> bytes:
