@@ -134,6 +134,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "skills_exchange:import_folder",
         "make a skill of a folder with a SKILL.md: one call, with its text and your request",
     ),
+    "import agent-skills": (
+        "import_agent_skills:agent_skills",
+        "what to paste and to choose so that skills of the runner guide's tool run; writes nothing",
+    ),
     "schema": ("schema:schema", "JSON Schemas of specs, artifacts and the envelope"),
     "new project": ("new:project", "a directory to work in, with a skill that runs at once"),
     "new skill": ("new:skill", "a skill that runs as it is, or a copy of another one"),
@@ -163,7 +167,7 @@ ROWS = (
     ("", ("new", "graph", "validate", "schema"), "begin, draw, check, editors"),
     ("Agent", ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"), "who decides?"),
     ("Check", ("doctor", "test", "registry", "openapi"), "is all ready? do they work?"),
-    ("Manage", ("gc", "config", "completion", "serve"), "clear away, settings, tab key, clients"),
+    ("Manage", ("gc", "config", "completion", "serve", "import"), "clear, settings, tab key"),
     ("", ("explain", "help"), "codes, topics"),
 )
 """The home screen's rows: heading, commands and groups, what they are for."""

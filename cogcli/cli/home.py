@@ -15,7 +15,7 @@ Author   skills  capabilities  bindings  services    ls, show, search, explain
          new  graph  validate  schema     begin, draw, check, editors
 Agent    agent  policy  pack  context  memory  knowledge  metrics  who decides?
 Check    doctor  test  registry  openapi  is all ready? do they work?
-Manage   gc  config  completion  serve    clear away, settings, tab key, clients
+Manage   gc  config  completion  serve  import  clear, settings, tab key
          explain  help                    codes, topics
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
          --debug  --version  -h

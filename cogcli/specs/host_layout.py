@@ -36,7 +36,7 @@ class HostLayout(Layout):
         if kind != "service":
             return super().find(kind, id)
         path = self._path(SERVICES_FILE)
-        if not is_plain_id(id) or not os.path.lexists(path):
+        if not is_plain_id(id) or not self.has(path):
             return []
         return [FoundFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
 

@@ -33,6 +33,8 @@ class Layer(NamedTuple):
     lenient: bool = False
     """Whether contradictions between the types that its specs declare are warnings
     (docs/reference/spec-files.md#lenient)."""
+    confined: bool = False
+    """Whether links that lead out of its root are left out, as those of a folder that somebody only looks at."""
 
     @property
     def home(self) -> str:

@@ -97,13 +97,20 @@ class Layout:
         root = self._path(self.folders[kind])
         if kind == "pack":
             path = f"{root}/{id.replace('@', '/')}.yaml"
-            return [FoundFile(kind, id, path, self.layer)] if os.path.lexists(path) else []
+            return [FoundFile(kind, id, path, self.layer)] if self.has(path) else []
         name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
         places = [] if kind == "skill" else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
         if kind != "capability":
             places += [(channel, f"{root}/{channel}/{name}") for channel in self._channels(root)]
-        existing = [(channel, path) for channel, path in places if os.path.lexists(path)]
+        existing = [(channel, path) for channel, path in places if self.has(path)]
         return [FoundFile(kind, id, path, self.layer, channel) for channel, path in existing]
+
+    def has(self, path: str) -> bool:
+        """Whether this path exists and, in a confined layer, leads to no place outside of its root."""
+        if not self.layer.confined:
+            return os.path.lexists(path)
+        inside = os.path.realpath(self.layer.root).rstrip(os.sep) + os.sep
+        return os.path.lexists(path) and os.path.realpath(path).startswith(inside)
 
     def bindings(self, capability: str) -> list[FoundFile]:
         """The files of all bindings of one capability."""
@@ -141,7 +148,7 @@ class Layout:
     def single_files(self) -> list[FoundFile]:
         """The files of `single` that exist."""
         paths = [(kind, self._path(name)) for name, kind in self.single.items()]
-        return [FoundFile(kind, "", path, self.layer) for kind, path in paths if os.path.lexists(path)]
+        return [FoundFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
 
     def is_channel(self, name: str) -> bool:
         """Whether a folder of this name may hold a channel."""
@@ -210,6 +217,8 @@ class Layout:
             if odd := [name for name in names if bad_byte(name)]:
                 self._unreadable += [f"{folder}/{name}" for name in odd]
                 names = [name for name in names if name not in odd]
+            if self.layer.confined:
+                names = [name for name in names if self.has(f"{folder}/{name}")]
             self._names[folder] = names
         return names
 

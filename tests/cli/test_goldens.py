@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.guide_tool import REGISTRY, TOOL, write_files
 from support.memory_seed import payload, propose
 from support.user_seed import seed_user
 
@@ -75,6 +76,7 @@ CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "validate-fix": ((), ("validate", "skills", "--fix")),
     "new-project": ((), ("new", "project", "shop")),
     "new-exists": ((), ("new", "skill", "demo.greet")),
+    "import-agent-skills": ((), ("import", "agent-skills", "tool")),
     "unknown-command": ((), ("rnu",)),
     "unknown-flag": ((), ("run", "demo.greet", "--inputfile", "a.json")),
 }
@@ -184,6 +186,11 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
         seed_user(demo.root / ".cogcli/memory.db")
     if name in WITH_CASES:
         write_cases(demo)
+    if name == "import-agent-skills":
+        write_files(
+            demo.root / "tool", TOOL | {"services/official/texts.yaml": "id: texts\nkind: pythoncal\n"}
+        )
+        write_files(demo.root / "agent-skill-registry", REGISTRY)
     for number, earlier in enumerate(before):
         demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})

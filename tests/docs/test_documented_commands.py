@@ -37,7 +37,7 @@ WITH_OUTPUTS = ("probe-effects", "compare-options", "read-logs")
 """Those that show what their own commands print."""
 OF_A_RUN = ("ci", "export-traces", "share-a-run")
 """Those that need nothing but a project with two runs."""
-GUIDES_ELSEWHERE = ("docs/test_editor_page.py", "cli/test_serve_mcp.py")
+GUIDES_ELSEWHERE = ("docs/test_editor_page.py", "docs/test_agent_skills_page.py", "cli/test_serve_mcp.py")
 """Tests of guides that need more than a directory."""
 FILES = ("python", "yaml")
 BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'

@@ -35,6 +35,7 @@ UPPER = {"inputs": "{text: {type: string, default: x}}", "outputs": "{text: {typ
 KEY_LINES: dict[str, str] = {
     "registry": 'registry = ["reg", "../beside", "{outside}", "link", "reg/inner", ".", ".agent-skills/plain"]',
     "roots": 'roots = {reg = {contracts = "lenient"}, "../beside" = {contracts = "lenient"}}',
+    "builtin": "builtin = true",  # without what is shipped there is less to try
     "trust_level": 'trust_level = "standard"',
     "keep_going": "keep_going = true",
     "max_workers": "max_workers = 256",
@@ -394,6 +395,7 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         ],
         "skills export": [("skills", "export", SKILL, "--to", "exported")],
         "skills import": [("skills", "import", "exported", "--capability", CAPABILITY)],
+        "import agent-skills": [("import", "agent-skills", ".", "reg"), ("import", "agent-skills", "reg")],
         "new project": [("new", "project", ".")],
         "new skill": [("new", "skill", "new.one"), ("new", "skill", "new.two", "--like", SKILL)],
         "new capability": [("new", "capability", "new.one")],

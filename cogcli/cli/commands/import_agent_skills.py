@@ -1,0 +1,66 @@
+"""`import agent-skills`: from the folders of the runner guide's own tool to a project of ours, as text to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from cogcli.app.exchange.agent_skills import Remark, Setup, propose
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument, command
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible, visible_block
+
+
+@command(
+    examples=(
+        ("cogcli import agent-skills ../agent-skills ../agent-skill-registry", "the tool, then its registry"),
+        ("cogcli import agent-skills ../agent-skills", "with the registry in it, or beside it"),
+        (
+            "cogcli import agent-skills ../agent-skills --json | jq -r '.setup.files[\"cogcli.toml\"]'",
+            "one file",
+        ),
+    ),
+    exits=(0, 2, 3),
+)
+def agent_skills(
+    context: CommandContext,
+    runtime: Annotated[str, argument("RUNTIME")],
+    specs: Annotated[str | None, argument("[REGISTRY]")] = None,
+) -> int:
+    """Print the setup."""
+    setup = propose(context.settings, runtime, specs)
+    context.own["setup"] = setup.to_payload()
+    context.answer("".join(f"{line}\n" for line in _lines(setup)))
+    return OK
+
+
+def _lines(setup: Setup) -> Iterator[str]:
+    for name, text in setup.files.items():
+        yield f"# write to {visible(name)}"
+        yield from visible_block(text.rstrip("\n")).split("\n")
+        yield ""
+    yield from _told("# chosen above", [(f"{id}: {each.text}", each) for id, each in setup.choices.items()])
+    if setup.variables:
+        yield "# set, with values of yours"
+        for name, each in setup.variables.items():
+            yield visible(f"export {name}=...   # {each.text}, {each.file}:{each.line}, for {each.reason}")
+        yield ""
+    yield "# then run"
+    yield from setup.commands
+    yield ""
+    yield from _told("# left to do by hand", [(each.text, each) for each in setup.left])
+    yield f"# {setup.usable} of {setup.skills} skills could run after that; nothing was written"
+
+
+def _told(head: str, remarks: list[tuple[str, Remark]]) -> Iterator[str]:
+    """Remarks as comments, so that the whole can be pasted: place and text, then the reason."""
+    if not remarks:
+        return
+    yield head
+    for text, each in remarks:
+        place = f"{each.file}:{each.line}" if each.line else each.file
+        yield visible(f"#   {place}: {text}")
+        if each.reason:
+            yield visible(f"#       {each.reason}")
+    yield ""

@@ -1,0 +1,161 @@
+"""`import agent-skills` over folders in the shape of the runner guide (docs/how-to/come-from-agent-skills.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guide_tool import REGISTRY, TOOL, write_files
+
+IMPORT = ("import", "agent-skills", "../tool", "../agent-skill-registry")
+
+
+@pytest.fixture
+def coming(project: Any) -> Any:
+    """An empty directory beside a tool and its registry; nothing is trusted."""
+    del project.env["COGCLI_TRUST_PROJECT"]
+    write_files(project.root.parent / "tool", TOOL)
+    write_files(project.root.parent / "agent-skill-registry", REGISTRY)
+    return project
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def apply(project: Any, setup: dict[str, Any]) -> None:
+    """Just what is printed."""
+    for name, text in setup["files"].items():
+        project.write(name, text.encode())
+    for command in setup["commands"]:
+        project.run(*command.split()[1:]).assert_ok()
+
+
+def test_after_what_it_prints_all_skills_run(coming: Any) -> None:
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert (setup["skills"], setup["usable"], setup["left"], setup["variables"]) == (3, 3, [], {})
+    (choice,) = setup["choices"].items()
+    assert choice[0] == "text.passage.summarize"
+    assert choice[1]["text"] == "python_summarize"
+    assert choice[1]["file"].endswith("tool/services/official/model.yaml")
+    assert choice[1]["line"] == 6
+    assert "GUIDE_MODEL_KEY" in choice[1]["reason"]
+    apply(coming, setup)
+    words = ("-p", "text=A long  text. It goes on.", "-q")
+    assert coming.run("run", "text.clean", *words).assert_ok().json == {"text": "A long text. It goes on."}
+    assert coming.run("run", "text.summary", *words).assert_ok().json == {
+        "summary": "A long text.",
+        "note": None,
+    }
+    assert coming.run("run", "text.label", *words).assert_ok().json == {"label": "long", "score": 6}
+    coming.run("verify", "@last").assert_ok()
+    usable = coming.run("skills", "ls", "--usable", "--json").assert_ok().json["skills"]
+    assert {"text.clean", "text.summary", "text.label"} <= {skill["id"] for skill in usable}
+
+
+def test_nothing_is_written_anywhere(coming: Any) -> None:
+    before = everything_in(coming.root.parent)
+    coming.run(*IMPORT).assert_ok()
+    assert everything_in(coming.root.parent) == before
+
+
+def test_what_it_prints_is_text_to_paste(coming: Any) -> None:
+    out = coming.run(*IMPORT).assert_ok().out
+    assert '# write to cogcli.toml\nregistry = ["../agent-skill-registry", "../tool"]\n' in out
+    assert '[roots."../agent-skill-registry"]\ncontracts = "lenient"\n' in out
+    assert (
+        '# write to .agent-skills/active_bindings.json\n{\n  "text.passage.summarize": "python_summarize"\n}\n'
+        in out
+    )
+    assert "# write to .agent-skills/overrides.yaml\noverrides:\n" in out
+    assert out.rstrip().endswith("# 3 of 3 skills could run after that; nothing was written")
+
+
+def test_a_variable_without_which_nothing_can_be_called_is_to_be_set(coming: Any) -> None:
+    (coming.root.parent / "tool/bindings/official/text.passage.summarize/python_summarize.yaml").unlink()
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert setup["choices"] == {}
+    assert setup["variables"]["GUIDE_MODEL_KEY"]["reason"] == "text.passage.summarize"
+    assert setup["usable"] == 3
+    assert "export GUIDE_MODEL_KEY=..." in coming.run(*IMPORT).out
+    assert coming.run(*IMPORT, "--json", env={"GUIDE_MODEL_KEY": "k"}).json["setup"]["variables"] == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "place", "told"),
+    [
+        ("agent-skill-registry/skills/official/text/clean/skill.yaml", "uses: text.passage.clean",
+         "uses: text.passage.cleen", ":9", "text.passage.clean"),
+        ("agent-skill-registry/skills/official/text/clean/skill.yaml", "id: text.clean", "id: [", ":3", "yaml."),
+        ("tool/official_services/texts.py", "from official", "import no_such_package\nfrom official",
+         "texts.py:1", "no_such_package"),
+        ("tool/official_services/texts.py", "def rate", "def rates", "python_rate.yaml:5", "no function `rate`"),
+        ("tool/services/official/texts.yaml", "official_services.texts", "official_services.gone", "texts.yaml:3",
+         "not found"),
+    ],
+)  # fmt: skip
+def test_what_remains_is_told_with_its_place(
+    coming: Any, file: str, old: str, new: str, place: str, told: str
+) -> None:
+    path = coming.root.parent / file
+    path.write_text(path.read_text().replace(old, new, 1))
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    texts = [f"{each['file']}:{each['line']} {each['text']} {each['reason']}" for each in setup["left"]]
+    assert any(place in text and told in text for text in texts), texts
+    assert setup["usable"] < setup["skills"] == 3
+
+
+def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> None:
+    above = coming.root.parent
+    secret = above / "elsewhere" / "secret.yaml"
+    write_files(
+        above / "elsewhere",
+        {"secret.yaml": "id: canary-in-a-secret\nsteps: [\n", "deep/skill.yaml": "id: [canary"},
+    )
+    registry = above / "agent-skill-registry"
+    (registry / "capabilities/text.content.stolen.yaml").symlink_to(secret)
+    (registry / "skills/linked").symlink_to(above / "elsewhere")
+    (above / "tool/.agent-skills/services.yaml").symlink_to(secret)
+    (registry / "capabilities/text.content.huge.yaml").write_text("# " + "x" * 300_000)
+    (registry / "capabilities/text.content.deep.yaml").write_text("[" * 5000)
+    (registry / "capabilities/text.content.odd.yaml").write_text('id: "\\x1b[31mred"\n')
+    for package in ("official_services", "runtime"):
+        mark = above / f"{package}-was-run"
+        (above / "tool" / package / "__init__.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    result = coming.run(*IMPORT).assert_ok()
+    assert "canary" not in result.out
+    assert "\x1b" not in result.out
+    for told in (
+        "text.content.stolen.yaml: this link",
+        "skills/linked: this link",
+        ".agent-skills/services.yaml: this link",
+    ):
+        assert told in result.out
+    assert "yaml.size" in result.out
+    assert "text.content.deep.yaml" in result.out
+    assert not list(above.glob("*-was-run"))
+
+
+def test_folders_that_are_none_or_hold_nothing(coming: Any) -> None:
+    (coming.root.parent / "empty").mkdir()
+    assert "does not exist" in coming.run("import", "agent-skills", "../gone").assert_exit(2).err
+    assert "holds no specs" in coming.run("import", "agent-skills", "../empty").assert_exit(2).err
+    found = coming.run("import", "agent-skills", "../tool", "--json").assert_ok().json["setup"]
+    assert found["skills"] == 3, "the registry beside the tool is found"
+
+
+def test_what_the_project_says_already_is_kept(coming: Any) -> None:
+    (coming.root / "mine").mkdir()
+    coming.write("cogcli.toml", 'registry = ["mine"]\n')
+    coming.write(".agent-skills/active_bindings.json", '{"x-own": "1", "text.passage.rate": "python_rate"}\n')
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert 'registry = ["mine", "../agent-skill-registry", "../tool"]' in setup["files"]["cogcli.toml"]
+    chosen = json.loads(setup["files"][".agent-skills/active_bindings.json"])
+    assert chosen == {
+        "x-own": "1",
+        "text.passage.rate": "python_rate",
+        "text.passage.summarize": "python_summarize",
+    }
+    assert ".agent-skills/overrides.yaml" not in setup["files"]
