@@ -47,16 +47,17 @@ def test_each_line_that_is_offered_for_a_default_without_its_variable_works(aski
     assert problem["code"] == "env.missing"
     assert f"policies/official_default_selection.yaml names `far`: {UNSET}" in problem["message"]
     lines = problem["hint"].splitlines()
-    assert lines[:4] == [
+    assert lines == [
         "export T_ASK_KEY=...",
+        "named in services/local/remote.yaml:5:11",
         "or use `t_text_ask`:",
         "cogcli bindings activate t.text.ask t_text_ask",
         "for one run: --bind t.text.ask=t_text_ask",
     ]
-    flag = shlex.split(lines[3].partition(": ")[2])
+    flag = shlex.split(lines[4].partition(": ")[2])
     assert asking.run(*RUN, "-q", *flag).assert_ok().json == {"text": "near"}
     asking.run(*RUN, "-q").assert_exit(3)
-    asking.run(*shlex.split(lines[2])[1:]).assert_ok()
+    asking.run(*shlex.split(lines[3])[1:]).assert_ok()
     assert asking.run(*RUN, "-q").assert_ok().json == {"text": "near"}
 
 

@@ -79,6 +79,12 @@ def test_a_variable_that_is_not_set_or_is_empty_is_told_with_its_place(away: Any
     error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(3).json["error"]
     assert error["code"] == "env.missing"
     assert error["message"].endswith(f"environment variable `FAR_TOKEN` is {how}")
-    assert error["hint"] == "export FAR_TOKEN=...\nnamed in services/far.yaml:5:11"
+    assert error["hint"].splitlines() == [
+        "export FAR_TOKEN=...",
+        "named in services/far.yaml:5:11",
+        "or use `near`:",
+        "cogcli bindings activate demo.text.ask near",
+        "for one run: --bind demo.text.ask=near",
+    ]
     assert away.episodes == []
     assert f"is {how}" in away.run("doctor").out + away.run("doctor").err

@@ -114,7 +114,14 @@ def _check_usable(
         if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
             return
         named = _place_of_variable(context, found) if found.code == "env.missing" else ""
-        report.need(found.code, path, found.message, hint="\n".join(filter(None, (found.hint, named))))
+        report.need(found.code, path, found.message, hint=_with_place(found.hint, named))
+
+
+def _with_place(hint: str, named: str) -> str:
+    """The hint with the place of the variable after the lines that set it, before what can be used instead."""
+    lines = hint.split("\n") if hint else []
+    after = max((n for n, line in enumerate(lines, 1) if line.startswith("export ")), default=0)
+    return "\n".join([*lines[:after], *filter(None, [named]), *lines[after:]])
 
 
 def _is_shipped_for_the_host(context: CheckContext, error: BindingResolutionError, file: str) -> bool:
