@@ -88,7 +88,10 @@ def _problems(found: RegistryCheck, service: Service, environ: Mapping[str, str]
             else "; ".join(texts)
         )
         details = tuple(map(place_of, problems))
-        yield DoctorCheck("services", service.id, "error", text, details, "\n".join(fixes))
+        # An import that only some function does.
+        mild = code == "service.module" and all(problem.severity == "W" for problem in problems)
+        status = "warning" if mild else "error"
+        yield DoctorCheck("services", service.id, status, text, details, "\n".join(fixes))
 
 
 def _unusable(service: Service) -> Iterator[DoctorCheck]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
+from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
+from cogcli.specs.python_imports import failed_imports
 from cogcli.specs.service import Service, is_shipped
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
+    from cogcli.specs.problem_report import ProblemReport
 
 
 def check_service(context: CheckContext, service: Service) -> None:
@@ -24,6 +28,22 @@ def check_service(context: CheckContext, service: Service) -> None:
         message = f"{subject}: module `{service.module}` is not found"
         hint = "install it, or put it below the registry root"
         report.need("service.module", ("module",), message, hint=hint)
+    elif not is_shipped(service.module) and (service.trusted or not context.catalog.partial):
+        _check_imports(context, service, report)
+
+
+def _check_imports(context: CheckContext, service: Service, report: ProblemReport) -> None:
+    """Report what the module and what it reaches below the root import that is not there. Read by syntax alone, so that
+    of a project that is not trusted nothing is run either."""
+    bindings = context.catalog.bindings.values()
+    operations = {binding.operation for binding in bindings if binding.service == service.id}
+    places = context.catalog.places
+    base = places.base(service.file) if isinstance(places, FilePlaces) else ""
+    for failed in failed_imports(service.module or "", service.root, operations):
+        where = f"{failed.file.replace(os.sep, '/').removeprefix(base)}:{failed.line}"
+        message = f"service `{service.id}`: {where} imports `{failed.name}`: {failed.looked_for}"
+        add = report.need if failed.certain else report.warn
+        add("service.module", ("module",), message, hint=failed.hint)
 
 
 def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -16,7 +17,7 @@ from importlib.machinery import (
     PathFinder,
     SourceFileLoader,
 )
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
@@ -24,6 +25,8 @@ from cogcli.core.errors import ServiceResolutionError
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}
 """`test` is named here because Python does not list it as standard library."""
+_LEFT_OUT: Final = ("node_modules", "__pycache__")
+"""Folders that the trust in a project does not look into."""
 
 
 class Code(NamedTuple):
@@ -41,24 +44,88 @@ def load_module(code: Code) -> ModuleType:
     if code.module.startswith(SHIPPED):
         return importlib.import_module(code.module)
     _add_source_root(code.root)
+    if _BESIDE not in sys.meta_path:
+        sys.meta_path.append(_BESIDE)
     finder = _RootFinder(code.root, code.module)
-    sys.meta_path.insert(0, finder)
-    try:
-        loaded = sys.modules.get(finder.top)
-        if loaded is not None:
-            _require_same(code, finder, loaded)
-        return importlib.import_module(code.module)
-    finally:
-        sys.meta_path.remove(finder)
+    with _NAMES.loading(code.service_id, code.root, finder.top):
+        sys.meta_path.insert(0, finder)
+        try:
+            loaded = sys.modules.get(finder.top)
+            if loaded is not None:
+                _require_same(code, finder, loaded)
+            return importlib.import_module(code.module)
+        finally:
+            sys.meta_path.remove(finder)
+
+
+class _RootNames:
+    """The top-level names that roots have loaded in this process, or are loading. What an import finds must not depend
+    on which root came first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._names: dict[str, set[str]] = {}
+        self._pending: set[tuple[str, str]] = set()
+        self._own = threading.local()
+
+    @contextmanager
+    def loading(self, service_id: str, root: str, name: str) -> Iterator[None]:
+        """While a module is loaded with all that it imports. Raises as `claim`."""
+        claims: list[tuple[str, str]] = []
+        self._own.claims = claims
+        try:
+            self.claim(service_id, root, name)
+            yield
+        finally:
+            self._own.claims = None
+            with self._lock:
+                self._pending.difference_update(claims)
+
+    def claim(self, who: str, root: str, name: str) -> None:
+        """A root is about to load a top-level name. Raises ServiceResolutionError `service.module` where another root
+        has other code under this name, or has loaded other code under one of this root's names."""
+        claims = getattr(self._own, "claims", None)
+        with self._lock:
+            for other, names in self._names.items():
+                live = [each for each in names if self._is_live(other, each)] if other != root else []
+                for each in {name, *live} if live else ():
+                    own, theirs = (PathFinder.find_spec(each, [place]) for place in (root, other))
+                    if own is not None and theirs is not None and not _is_one(own, theirs):
+                        raise _other_module(who, each, theirs)
+            self._names.setdefault(root, set()).add(name)
+            if claims is not None:
+                self._pending.add((root, name))
+                claims.append((root, name))
+
+    def _is_live(self, root: str, name: str) -> bool:
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        places = [spec.origin, *(spec.submodule_search_locations or ())] if spec is not None else []
+        return (root, name) in self._pending or any(place and _is_below(place, root) for place in places)
+
+
+_NAMES: Final = _RootNames()
+
+
+def _other_module(who: str, name: str, other: ModuleSpec) -> ServiceResolutionError:
+    text = f"service `{who}`: another module `{name}` is loaded in this process: {other.origin}"
+    hint = "write isolation: process, or give one of them another name"
+    return ServiceResolutionError("service.module", text, hint=hint, left=False)
+
+
+def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
+    """Whether two specs lead to one file, or to plain modules with the same bytes. Of packages the same beginning says
+    nothing of their modules."""
+    if own.submodule_search_locations or other.submodule_search_locations:
+        places = [[*map(os.path.realpath, spec.submodule_search_locations or ())] for spec in (own, other)]
+        return places[0] == places[1]
+    return _same_code(own.origin, other.origin)
 
 
 def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
     """Raise ServiceResolutionError `service.module` where another root's module of this name is loaded already."""
     own, other = finder.find_spec(finder.top), loaded.__spec__
-    if own is not None and other is not None and not _same_code(own.origin, other.origin):
-        text = f"service `{code.service_id}`: another module `{finder.top}` is loaded in this process: {other.origin}"
-        hint = "write isolation: process, or give one of them another name"
-        raise ServiceResolutionError("service.module", text, hint=hint, left=False)
+    if own is not None and other is not None and not _is_one(own, other):
+        raise _other_module(code.service_id, finder.top, other)
 
 
 def require_allowed(code: Code) -> None:
@@ -96,6 +163,35 @@ class _RootFinder:
         if name != self.top or not self._root:
             return None
         return PathFinder.find_spec(name, [self._root])
+
+
+class _PackagesBeside:
+    """Finds for code below a layer root, and for no other, the packages that lie beside its modules, as the last
+    finder, so that nothing of Python, of this package or installed is ever replaced by one."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if path is not None or "." in name or name in _FORBIDDEN:
+            return None
+        root = root_of(_importing_file())
+        spec = PathFinder.find_spec(name, [root]) if root else None
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        _NAMES.claim(name, root, name)
+        return spec
+
+
+_BESIDE: Final = _PackagesBeside()
+
+
+def _importing_file() -> str:
+    """The file of the code that an import now under way is written in."""
+    frame: FrameType | None = sys._getframe(2)  # no public way leads there without reading sources
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith("<frozen importlib") and frame.f_globals.get("__name__") != "importlib":
+            return file
+        frame = frame.f_back
+    return ""
 
 
 class _SourceOnly(SourceFileLoader):
@@ -140,10 +236,33 @@ def _add_source_root(root: str) -> None:
                 sys.path_importer_cache.pop(path, None)
 
 
+def root_of(file: str) -> str:
+    """The innermost layer root in use that a file belongs to; empty where it belongs to none."""
+    roots = _SOURCE_ROOTS.roots
+    for folder in _path_and_parents(os.path.dirname(file)) if os.path.isabs(file) else ():
+        if folder in roots and not any(_is_below(file, place) for place in roots[folder]):
+            return folder
+    return ""
+
+
 def _finder(path: str) -> FileFinder:
     if not _is_source_only(path, _SOURCE_ROOTS.roots):
         raise ImportError
+    if _is_left_out(path):
+        return FileFinder(path)
     return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
+
+
+def _is_left_out(path: str) -> bool:
+    """Whether a folder below a root lies in what the trust in a project does not look at: what was installed there."""
+    root = root_of(os.path.join(path, "any"))
+    for folder in _path_and_parents(path) if root else ():
+        if folder == root:
+            return False
+        name = os.path.basename(folder)
+        if name in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
+            return True
+    return False
 
 
 def _is_source_only(path: str, roots: _Roots) -> bool:

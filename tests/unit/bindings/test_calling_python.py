@@ -180,6 +180,21 @@ def test_a_root_serves_the_allowed_module_and_its_package_only(module: Any, tmp_
     assert inside().body == {"n": 4}
 
 
+def test_what_was_installed_below_a_root_is_not_served(module: Any, tmp_path: Path) -> None:
+    """The trust in a project does not look into it."""
+    for folder in ("beside_x", "beside_x/env", "beside_x/node_modules"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("")
+        (tmp_path / folder / "inner.py").write_text("N = 4\n")
+    (tmp_path / "beside_x/env/pyvenv.cfg").write_text("")
+    f = module(
+        "import importlib\ndef f(name): return {'n': importlib.import_module(name).N}\n", name="asks_x"
+    )
+    assert f(name="beside_x.inner").body == {"n": 4}
+    assert "beside_x.env" in refused(f, name="beside_x.env.inner").message
+    assert "beside_x.node_modules" in refused(f, name="beside_x.node_modules.inner").message
+
+
 def test_the_working_directory_is_not_searched(
     module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +205,8 @@ def test_the_working_directory_is_not_searched(
     assert refused(f).code == "service.module"
 
 
-def test_finders_are_taken_away_again(module: Any) -> None:
+def test_the_finder_of_a_module_is_taken_away_again(module: Any) -> None:
+    module("def f(): return {}\n", name="first_x")()  # the one for packages beside modules stays
     before = list(sys.meta_path)
     module("def f(): return {}\n")()
     refused(module("raise ValueError('boom')\n"))
