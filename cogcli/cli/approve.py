@@ -25,10 +25,11 @@ _EXCERPT: Final = 160
 
 def ask_approval(
     context: CommandContext, result: RunResult, by: str, resume_with: Callable[[ResumeRequest], RunResult]
-) -> RunResult:
-    """The result after the answers of the person at the terminal: `resume_with` is called for each.
+) -> tuple[RunResult, bool]:
+    """The result after the answers of the person at the terminal, and whether the last question was left open: at `d`
+    and at Ctrl-C. `resume_with` is called for each answer.
 
-    Returns `result` itself, still pending, where nobody can be asked, at `d`, and at Ctrl-C.
+    The result is `result` itself, still pending, where nobody can be asked.
     """
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
@@ -42,14 +43,14 @@ def ask_approval(
                 answer = _ask(context, question)
         except KeyboardInterrupt:
             context.screen.notify("\n")
-            break
+            return result, True
         if answer == "d":
-            break
+            return result, True
         names = (question["approval_id"],)
         result = resume_with(
             ResumeRequest(approve=names, by=by) if answer == "y" else ResumeRequest(reject=names, by=by)
         )
-    return result
+    return result, False
 
 
 @contextmanager

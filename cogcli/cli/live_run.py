@@ -40,6 +40,8 @@ class DisplayListener:
         self.display = display
         self._before = before
         self.wall_ms: int | None = None
+        self.decided_later = False
+        """Whether a person was asked for an approval and left it open."""
         self._failed = False
         self._root: str | None = None
         self._episode = ""
@@ -130,7 +132,7 @@ def answer_pause(
         after, latest = resume_run(context, Path(result.directory), durable)
         return after
 
-    answered = ask_approval(context, result, context.user, resume_with)
+    answered, latest.decided_later = ask_approval(context, result, context.user, resume_with)
     return answered, latest
 
 
@@ -208,5 +210,6 @@ def report_result(
             context.screen.out.file = None
     if after:
         after(result)
-    for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief, rerun=rerun):
+    how = {"brief": listener.display.brief, "decided_later": listener.decided_later}
+    for line in final_lines(context, result, listener.wall_ms, rerun=rerun, **how):
         context.screen.notify_line(line)

@@ -109,6 +109,7 @@ class Static(Display):
         super().__init__(screen)
         self.fold = RunFold()
         self._written: set[str] = set()
+        self._asking: set[str] = set()
         self._has_head = False
 
     def recall(self, events: Iterable[Event]) -> None:
@@ -118,7 +119,7 @@ class Static(Display):
         self._written = {step.id for step in own if step.status in _ENDED}
 
     def __call__(self, event: Event) -> None:
-        self.fold.apply(event)
+        self._apply(event)
         root = self.fold.root
         if root is None:
             return
@@ -126,6 +127,19 @@ class Static(Display):
             self._has_head = True
             self.screen.notify_line(self.head(root))
         self._write_rows(_ENDED)
+
+    def _apply(self, event: Event) -> None:
+        self.fold.apply(event)
+        if row_of(event.event_type).asks and event.step_id:
+            self._asking.add(event.step_id)
+
+    def close(self) -> None:
+        """Write the rows of the steps that wait for a person."""
+        root, asking = self.fold.root, self._asking
+        self._asking = set()
+        for step in root.own if root else ():
+            if step.id in asking and step.status not in _ENDED:
+                self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
 
     def _write_rows(self, statuses: Collection[str]) -> None:
         """Write the rows, not written yet, of the steps of these statuses."""
@@ -143,21 +157,25 @@ class Static(Display):
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
-    def row(self, root: RunView, step: StepView) -> StyledLine:
-        """`✓ clean  text.normalize  18ms  pythoncall:text_norm`."""
+    def row(self, root: RunView, step: StepView, *, asks: bool = False) -> StyledLine:
+        """`✓ clean  text.normalize  18ms  pythoncall:text_norm`; what came of a step that `asks` is not known yet."""
         glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
         steps = root.own
         name = max(cells(visible(s.name)) for s in steps)
         uses = max(cells(visible(s.uses)) for s in steps)
-        sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending"))
+        sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending", "waits"))
         name = min(name, max(8, width - sign - 14))
         uses = min(uses, width - sign - name - 16) if width >= _NARROW else 0
+        status = "waits" if asks else step.status
         line: StyledLine = [
-            (f"  {pad(glyphs.sign(step.status), sign)} ", style_of(step.status)),
+            (f"  {pad(glyphs.sign(status), sign)} ", style_of(status)),
             (pad(shorten_middle(visible(step.name), name), name), ""),
         ]
         if uses >= 8:
             line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
+        if asks:
+            used = sum(cells(text) for text, _ in line)
+            return [*line, (truncate("  needs your approval", width - used), "")]
         tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
         note = f"{step.tool}  {tokens}"
         if step.status == "skipped":
@@ -190,7 +208,7 @@ class Animated(Static):
         if self._live is False:
             super().__call__(event)
             return
-        self.fold.apply(event)
+        self._apply(event)
         root, asks = self.fold.root, event.event_type == "model.requested"
         if asks:
             self._response = ""
@@ -263,6 +281,7 @@ class Animated(Static):
         self.interrupt()
         if begun:
             self._write_rows((*_ENDED, "running"))
+        super().close()
 
 
 _NARROW = 60

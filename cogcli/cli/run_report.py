@@ -67,11 +67,18 @@ def _name(result: RunResult, *, here: bool) -> str:
 
 
 def final_lines(
-    context: CommandContext, result: RunResult, wall_ms: int | None, *, brief: bool, rerun: str | None = None
+    context: CommandContext,
+    result: RunResult,
+    wall_ms: int | None,
+    *,
+    brief: bool,
+    decided_later: bool = False,
+    rerun: str | None = None,
 ) -> list[StyledLine]:
     """The lines after the answer: error, outcome, next commands.
 
-    With `-q`, and after a display that wrote the outcome (`brief`), only the error.
+    With `-q`, and after a display that wrote the outcome (`brief`), only the error. None is told to somebody who was
+    asked and `decided_later`.
     """
     screen = context.screen
     failed, here = result.status != "aborted", screen.err.tty and not screen.ci
@@ -82,11 +89,13 @@ def final_lines(
         words = f"trace {episode}" if rerun is None else f"rerun {episode}{rerun}"
         next = [f"cogcli {words}{context.again}"]
     lines = []
-    if error:
+    if decided_later:
+        next += [command.replace(" --approve ", " --reject ") for command in next if " --approve " in command]
+    elif error:
         lines = error_lines(error, base=context.base, width=screen.err.width, verbose=context.verbose)
     if brief or screen.quiet:
         return lines + next_lines(next)
-    gap: list[StyledLine] = [[("", "")]] if error else []
+    gap: list[StyledLine] = [[("", "")]] if lines else []
     lines = [*gap, *lines, *gap, _outcome(context, result, wall_ms)]
     if result.status == "ok":
         return lines + (_looks(context) if screen.hints else [])
