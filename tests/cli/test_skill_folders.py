@@ -174,6 +174,27 @@ def test_instructions_and_request_go_where_their_names_say(project: Project) -> 
         project.run("run", f"imported.{name}").assert_exit(2)
 
 
+def test_without_a_near_name_the_capabilities_that_fit_are_named(project: Project) -> None:
+    folder(project)
+    text = "{type: string, required: true}"
+    project.capability("demo.text.ask", "ask", inputs=f"{{request: {text}, instructions: {text}}}")
+    project.capability("demo.text.say", "ask", inputs=f"{{text: {text}, request: {text}}}")
+    project.capability("demo.value.add", "ask", inputs="{number: {type: number, required: true}}")
+
+    def refused(word: str) -> tuple[str, list[str]]:
+        words = ("skills", "import", "in/release-notes", "--capability", word)
+        error = project.run(*words, "--json").assert_exit(2).json["error"]
+        return error["hint"], error["next"]
+
+    hint, further = refused("zzzz")
+    assert hint.startswith("those that can be called with it: agent.input.route, ")
+    assert hint.endswith(" more")
+    assert further == ["cogcli capabilities ls"]
+    assert "demo.value.add" not in refused("demo.value.ad")[0]
+    corrected = "cogcli skills import in/release-notes --capability demo.text.ask --json"
+    assert refused("demo.text.aks")[1] == [corrected]
+
+
 def test_what_cannot_be_imported_is_refused_and_leaves_nothing(project: Project) -> None:
     good = folder(project)
     (project.root / "in/linked").symlink_to(good)

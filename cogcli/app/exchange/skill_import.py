@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -53,8 +55,14 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     catalog = open_registry(settings).everything()
     capability = catalog.capability(capability_id)
     if capability is None:
-        hint = suggestion(capability_id, catalog.capabilities) or "see cogcli validate"
-        raise UsageError("usage.value", f"`--capability`: no capability `{capability_id[:80]}`", hint=hint)
+        able = _able(catalog.capabilities.values())
+        near = suggestion(capability_id, able)
+        raise UsageError(
+            "usage.value",
+            f"`--capability`: no capability `{capability_id[:80]}`",
+            hint=near or f"those that can be called with it: {_named(able)}",
+            next=() if near else ("cogcli capabilities ls",),
+        )
     step_input, takes_request = _input_lines(capability, folder.body)
     place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
     if os.path.lexists(place):
@@ -116,7 +124,7 @@ def _skill_text(
 
 def _named(names: list[str]) -> str:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}"
+    return f"{', '.join(names[:5])}{more}" if names else "none"
 
 
 # -- the capability ----------------------------------------------------------------------------------------------------
@@ -156,6 +164,15 @@ def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     if lacking:
         raise _unfit(capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}")
     return lines, takes_request
+
+
+def _able(capabilities: Iterable[Capability]) -> list[str]:
+    """The ids of those that an imported skill can call, the ones that take a request beside the body first."""
+    found: dict[str, bool] = {}
+    for capability in capabilities:
+        with suppress(UsageError):
+            found[capability.id] = _input_lines(capability, "")[1]
+    return sorted(found, key=lambda id: (not found[id], id))
 
 
 def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]) -> str:
