@@ -59,6 +59,14 @@ def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
     return [(id, kind) for id in sorted(found)]
 
 
+def _bindings(query: CompletionQuery) -> list[tuple[str, str]]:
+    """The ids of bindings; those of the capability that is typed, where one is."""
+    capability = query.typed.get("capability")
+    if not capability:
+        return _ids("binding", query)
+    return [(id, "binding") for id in _bindings_of(query.settings, capability)]
+
+
 def _specs(query: CompletionQuery) -> list[tuple[str, str]]:
     """The ids of the kind that the command's group is named for."""
     kind = query.command.split()[0]
@@ -70,9 +78,13 @@ def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
     capability, sign, _ = query.incomplete.partition("=")
     if not sign:
         return [(f"{id}=", meaning) for id, meaning in _ids("capability", query)]
-    settings = query.settings
+    return [(f"{capability}={id}", "binding") for id in _bindings_of(query.settings, capability)]
+
+
+def _bindings_of(settings: Settings, capability: str) -> list[str]:
+    """The ids of the bindings in a capability's folder."""
     files = [file for layout in _layouts(settings) for file in layout.bindings(capability)]
-    return [(f"{capability}={id}", "binding") for id in sorted(_binding_ids(settings, files))]
+    return sorted(_binding_ids(settings, files))
 
 
 def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
@@ -166,7 +178,7 @@ def _settings(query: CompletionQuery) -> list[tuple[str, str]]:
 _KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
     "skills": partial(_ids, "skill"),
     "capabilities": partial(_ids, "capability"),
-    "bindings": partial(_ids, "binding"),
+    "bindings": _bindings,
     "services": partial(_ids, "service"),
     "packs": partial(_ids, "pack"),
     "specs": _specs,

@@ -234,10 +234,11 @@ class _Chooser:
     def _link(self, name: str, *, named: bool) -> ChainLink:
         binding = self.catalog.bindings.get(name)
         if binding is None:
-            return ChainLink(name, None, None, (unknown_binding_reason(self.catalog, self.id, name),))
+            reason = unknown_binding_reason(self.catalog, self.id, name, self.options)
+            return ChainLink(name, None, None, (reason,))
         found = []
         if binding.capability != self.id:
-            found.append(other_capability_reason(self.catalog, self.id, binding.capability))
+            found.append(other_capability_reason(self.catalog, self.id, binding.capability, self.options))
         if binding.channel == CANDIDATE and not named:
             found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
         found += reasons(self.catalog, binding, self.options)

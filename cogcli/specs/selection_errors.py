@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import did_you_mean, suggestion
 from cogcli.specs.binding_chain import CANDIDATE, ChainLink, Reason, Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
@@ -41,30 +41,40 @@ def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
     """`binding.ambiguous`: names the bindings, eligible ones first, and how to choose one."""
-    usable = _usable(catalog, ids, options)
-    rest = [name for name in ids if name not in usable]
+    usable, rest = usable_bindings(catalog, ids, options)
     hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
-    if rest:
-        hint += f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}"
+    hint += _why_not(id, rest)
     text = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
     return _error("binding.ambiguous", id, text, hint)
 
 
-def unknown_binding_reason(catalog: Catalog, id: str, name: str) -> Reason:
-    """Why a name is none of the capability's bindings, of those that were loaded."""
+def usable_bindings(
+    catalog: Catalog, ids: Sequence[str], options: SelectionOptions
+) -> tuple[list[str], list[str]]:
+    """Those of these bindings that can be called, and the rest."""
+    usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
+    return usable, [name for name in ids if name not in usable]
+
+
+def unknown_binding_reason(
+    catalog: Catalog, id: str, name: str, options: SelectionOptions | None = None
+) -> Reason:
+    """Why a name is none of the capability's bindings, of those that were loaded. With `options` the cure proposes only
+    what can be called."""
     file = catalog.broken.get(f"binding:{name}")
     if file:
         return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
     other = catalog.bound(name) if catalog.bound else None
     if other is not None and other != id:
-        return other_capability_reason(catalog, id, other)
-    near = suggestion(name, catalog.bindings_of.get(id, ()))
-    return Reason(_INELIGIBLE, "there is no such binding", near or _bindings_of(catalog, id))
+        return other_capability_reason(catalog, id, other, options)
+    return Reason(_INELIGIBLE, "there is no such binding", _meant_binding(catalog, id, name, options))
 
 
-def other_capability_reason(catalog: Catalog, id: str, other: str) -> Reason:
-    """The reason for a binding of another capability."""
-    return Reason(_INELIGIBLE, f"it binds `{other}`", _bindings_of(catalog, id))
+def other_capability_reason(
+    catalog: Catalog, id: str, other: str, options: SelectionOptions | None = None
+) -> Reason:
+    """The reason for a binding of another capability; `options` as for an unknown one."""
+    return Reason(_INELIGIBLE, f"it binds `{other}`", _meant_binding(catalog, id, "", options))
 
 
 def ineligible_error(
@@ -118,25 +128,31 @@ def _namer(catalog: Catalog, selection: Selection) -> str:
 
 def _usable_instead(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
     """Lines that name the bindings that can be called as things are, and the commands and flags that choose them."""
-    usable = _usable(catalog, catalog.bindings_of.get(id, ()), options)
+    ids = [n for n in catalog.bindings_of.get(id, ()) if catalog.bindings[n].channel != CANDIDATE]
+    usable, _ = usable_bindings(catalog, ids, options)
     if usable:
         yield f"or use {_list_names(usable)}:"
     for name in usable[:_SHOWN]:
         yield from _naming_hint(id, name).split("\n")
 
 
-def _usable(catalog: Catalog, ids: Sequence[str], options: SelectionOptions) -> list[str]:
-    known = ((name, catalog.bindings[name]) for name in ids)
-    return [name for name, each in known if each.channel != CANDIDATE and not reasons(catalog, each, options)]
-
-
 def _naming_hint(id: str, name: str) -> str:
     return f"cogcli bindings activate {id} {name}\nfor one run: --bind {id}={name}"
 
 
-def _bindings_of(catalog: Catalog, id: str) -> str:
-    known = catalog.bindings_of.get(id, ())
-    return f"`{id}` has {_list_names(known)}" if known else f"`{id}` has no binding"
+def _meant_binding(catalog: Catalog, id: str, name: str, options: SelectionOptions | None) -> str:
+    """A hint naming the capability's bindings that are similar to a word, else all; with `options` those that can be
+    called."""
+    known: Sequence[str] = catalog.bindings_of.get(id, ())
+    usable, rest = usable_bindings(catalog, known, options) if options else (known, [])
+    if near := suggestion(name, usable):
+        return near + _why_not(id, [each for each in did_you_mean(name, known) if each in rest])
+    none = "no binding that can be called here" if rest else "no binding"
+    return f"`{id}` has {_list_names(usable) if usable else none}{_why_not(id, rest)}"
+
+
+def _why_not(id: str, rest: Sequence[str]) -> str:
+    return f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}" if rest else ""
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -199,6 +199,24 @@ def test_what_could_not_be_called_is_not_activated(
     assert ((shop.root / ACTIVE).read_bytes() if (shop.root / ACTIVE).exists() else None) == before
 
 
+def test_only_what_can_be_called_is_proposed(shop: Any) -> None:
+    def asked(name: str) -> tuple[str, list[str]]:
+        refused = shop.run("bindings", "activate", CAP, name, "--json").assert_exit(3).json
+        return refused["error"]["hint"], refused["error"].get("next", [])
+
+    why = f"\nwhy not `needy`: cogcli bindings explain {CAP}"
+    every = f"`{CAP}` has `demo_text_upper`, `new`, `second`{why}"
+    assert asked("zzzz")[0] == asked("demo_text_score")[0] == every
+    hint, further = asked("secnd")
+    assert (hint, further) == ("did you mean `second`?", [f"cogcli bindings activate {CAP} second --json"])
+    assert "did you mean" not in asked("neddy")[0]
+    shop.write(SECOND, binding("needy_2", service="needy").replace("pythoncall", "openapi"))
+    shop.write(ACTIVE, json.dumps({CAP: "needy_3"}))
+    (problem,) = [each for each in shop.run("validate", "--json").json["problems"] if each["file"] == ACTIVE]
+    assert "activate" in problem["hint"]
+    assert f"bindings activate {CAP} needy" not in problem["hint"]
+
+
 def test_an_untrusted_project_activates_nothing_that_starts_its_own_code(shop: Any) -> None:
     del shop.env["COGCLI_TRUST_PROJECT"]
     refused = shop.run("bindings", "activate", CAP, "second").assert_exit(3)

@@ -56,6 +56,7 @@ def test_values_are_ids_episodes_steps_codes_topics_and_the_words_of_a_flag(demo
         "cogcli run demo.": ["demo.greet", "demo.review"],
         "cogcli capabilities show demo.text.u": ["demo.text.upper"],
         "cogcli bindings show demo_text_u": ["demo_text_upper"],
+        "cogcli bindings activate demo.text.upper ": ["demo_text_upper"],
         "cogcli services show dem": ["demo"],
         "cogcli run demo.greet --confirm demo.text.u": ["demo.text.upper"],
         "cogcli run demo.greet --bind demo.text.u": ["demo.text.upper="],

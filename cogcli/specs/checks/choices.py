@@ -12,6 +12,7 @@ from cogcli.specs.host_overrides import Override
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import CANDIDATE, find_binding_on
+from cogcli.specs.selection_errors import usable_bindings
 from cogcli.specs.skill import NESTED, targets_of
 
 
@@ -46,10 +47,10 @@ def check_host(context: CheckContext) -> None:
             if not catalog.partial:
                 message, hint = context.absent("capability", capability)
                 report.need("active.capability", path, message, hint=hint, key=True)
-        elif wrong := context.misnamed(capability, active.binding):
+        elif wrong := context.misnamed(capability, active.binding, context.options):
             message, hint = wrong
-            known = catalog.bindings_of.get(capability, ())
-            meant = (did_you_mean(active.binding, known) or [*known])[:1]
+            known, _ = usable_bindings(catalog, catalog.bindings_of.get(capability, ()), context.options)
+            meant = (did_you_mean(active.binding, known) or known)[:1]
             ways = [hint, *(f"cogcli bindings activate {capability} {id}" for id in meant)]
             report.need("active.binding", path, message, hint="\n".join(filter(None, ways)))
     for capability, override in host.overrides.items():

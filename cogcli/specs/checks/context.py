@@ -133,15 +133,18 @@ class CheckContext:
             return f"{kind} `{id}`: its file {file} has errors", ""
         return f"unknown {kind} `{id}`", self.near(kind, id)
 
-    def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
-        """Message and hint about a name that is no binding of this capability; None if it is one."""
+    def misnamed(
+        self, capability: str, name: str, options: SelectionOptions | None = None
+    ) -> tuple[str, str] | None:
+        """Message and hint about a name that is no binding of this capability; None if it is one. With `options` the
+        hint proposes only what can be called."""
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
             return None
         if binding is None:
-            reason = unknown_binding_reason(self.catalog, capability, name)
+            reason = unknown_binding_reason(self.catalog, capability, name, options)
         else:
-            reason = other_capability_reason(self.catalog, capability, binding.capability)
+            reason = other_capability_reason(self.catalog, capability, binding.capability, options)
         return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
 
     def near(self, kind: str, id: str) -> str:
