@@ -529,3 +529,26 @@ def test_a_resume_says_what_is_kept(project: Any) -> None:
     project.run("run", "demo.both").assert_exit(5)
     assert "kept from before" not in project.run(*resume, "-q").assert_ok().err
     assert "kept from before" not in project.run("resume", "@last").assert_exit(2).err, "nothing goes on"
+
+
+def test_without_an_episode_it_says_what_can_be_resumed(demo: Any) -> None:
+    def asked() -> dict[str, Any]:
+        error: dict[str, Any] = demo.run("resume", "--json").assert_exit(2).json["error"]
+        assert (error["code"], error["message"]) == ("usage.value", "`resume` needs EP")
+        return error
+
+    assert asked()["hint"] == "no run waits, and none was interrupted"
+    demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
+    cut = demo.episode
+    demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
+    for name in ("manifest.json", "summary.json", "state.json"):
+        (cut / name).unlink()
+    (cut / "learn.jsonl").write_bytes(b"")
+    log = cut / "events.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
+    error = asked()
+    first, (row,) = error["hint"].partition("\n")[0], error["hint"].splitlines()[1:]
+    assert first == "these can be resumed:"
+    assert row.startswith(f"{cut.name}  demo.greet  interrupted  ")
+    assert error["next"] == [f"cogcli resume {cut.name}"]
+    demo.run("resume", cut.name).assert_ok()

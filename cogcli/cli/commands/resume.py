@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
-from cogcli.cli.options import SAFETY, Episode, Flags, Progress, command, switch, text, wrong_flag
+from cogcli.cli.options import SAFETY, Flags, Progress, argument, command, switch, text, wrong_flag
+from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES
+from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.report.humanize import fuzzy_time
 from cogcli.runs.doubt_decisions import DoubtAnswer
 from cogcli.runs.resume import ResumeRequest
 
+_RESUMED = ("pending", "interrupted")
+_MOST_NAMED = 5
 _IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say that it is done (repeatable)"
 
 
@@ -49,8 +54,15 @@ class ResumeFlags(Flags):
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),
 )
-def resume(context: CommandContext, episode: Episode, *, flags: ResumeFlags) -> int:
-    """Resume an episode; returns the exit code of the run."""
+def resume(
+    context: CommandContext,
+    episode: Annotated[str | None, argument("[EP]", "episodes")],
+    *,
+    flags: ResumeFlags,
+) -> int:
+    """Resume an episode; returns the exit code of the run. Without one say which could be."""
+    if episode is None:
+        raise _no_episode(context)
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
     request = ResumeRequest(
@@ -68,6 +80,18 @@ def resume(context: CommandContext, episode: Episode, *, flags: ResumeFlags) -> 
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
+
+
+def _no_episode(context: CommandContext) -> UsageError:
+    """The error for no episode: what waits or was interrupted, the newest first."""
+    found = episodes.list_episodes(context.settings, EpisodeFilter(outcomes=_RESUMED), _MOST_NAMED + 1)
+    now, shown = context.settings.clock.now(), found[:_MOST_NAMED]
+    rows = [f"{row.id}  {row.skill}  {row.status}  {fuzzy_time(row.started_at or '', now)}" for row in shown]
+    if len(found) > _MOST_NAMED:
+        rows.append("and older ones: cogcli ls --all")
+    hint = "\n".join(["these can be resumed:", *rows]) if rows else "no run waits, and none was interrupted"
+    lines = [f"cogcli resume {row.id}" for row in shown[:1]] or ["cogcli ls"]
+    return UsageError("usage.value", "`resume` needs EP", hint=hint, next=tuple(lines))
 
 
 def _abort(flags: ResumeFlags) -> bool:
