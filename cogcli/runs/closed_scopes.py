@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from cogcli.core.step_path import StepPath
 from cogcli.events import build
@@ -72,8 +72,8 @@ class ClosedScopes:
         return None
 
 
-def find_full_disk(run_id: str) -> Draft:
-    """The last event of a run whose log found no room."""
+def find_full_disk(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
+    """The last event of a run whose log found no room; `metrics` are those of the event."""
     message = "the disk was full: nothing more could be recorded"
     hint = "free space, then run it again"
     error = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
@@ -84,5 +84,5 @@ def find_full_disk(run_id: str) -> Draft:
         outputs={},
         error=error,
         required_missing=[],
-        metrics=None,
+        metrics=metrics,
     )

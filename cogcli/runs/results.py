@@ -14,7 +14,6 @@ from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome, name_step
 from cogcli.engine.run import Finished
 from cogcli.episode.journal import Journal
-from cogcli.episode.log_fold import fold_log
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.events import build
 from cogcli.mapping.apply import rebuild
@@ -172,11 +171,19 @@ def give_up(journal: Journal) -> LogIndex | None:
     waiting = in_doubt(journal)
     if waiting is None and journal.stopped_by_full_disk:
         with suppress(CogcliError):
-            account = fold_log(journal.events())
-            if account.projection.terminated is None:
-                journal.append(find_full_disk(account.projection.root or ""), durable=True)
+            log = LogIndex(event for _, event in journal.events())
+            if log.root not in log.ended.runs:
+                journal.append(find_full_disk(log.root or "", _metrics_so_far(log)), durable=True)
             seal(journal)
     return waiting
+
+
+def _metrics_so_far(log: LogIndex) -> dict[str, Any] | None:
+    """The metrics of a run that ends with what its log holds: its sittings count, not the time between them."""
+    if log.started is None or log.last is None:
+        return None
+    times = {"started_at": log.started.timestamp, "completed_at": log.last.timestamp}
+    return {**times, "duration_ms": log.sittings.milliseconds}
 
 
 def in_doubt(journal: Journal) -> LogIndex | None:

@@ -17,6 +17,7 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
 from cogcli.episode.disk_reserve import SIZE, holder
+from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row
@@ -87,6 +88,15 @@ def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: F
     assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("error", True)
     summary = json.loads((journal.directory / "summary.json").read_bytes())
     assert (summary["status_reason"], summary["error"]["code"]) == ("env.disk", "env.disk")
+    events = [event for _, event in EventLog(journal.directory)]
+    ended = next(event for event in events if event.event_type == "run.terminated")
+    spent = milliseconds_between(events[0].timestamp, events[1].timestamp)
+    assert ended.metrics == {
+        "started_at": events[0].timestamp,
+        "completed_at": events[1].timestamp,
+        "duration_ms": spent,
+    }
+    assert summary["duration_ms"] == spent
 
 
 def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, full: Full) -> None:
