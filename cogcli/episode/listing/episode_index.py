@@ -234,7 +234,7 @@ def _encoded(seen: IndexedRow) -> tuple[Any, ...]:
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
-        _, _, *plain, tags, sealed, log_id, decision, pack, intent, user, _ = row
+        _, _, *plain, tags, sealed, log_id, decision, pack, intent, user, _, _ = row
         facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id, decision, pack, intent, user)
     values = (*place_of(seen.id), *facts, seen.mark)
     return (*values, crc32(orjson.dumps(values)))
@@ -249,4 +249,4 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> IndexedRow:
     if status is None:
         return IndexedRow(id, None, mark)
     members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
-    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user, None)), mark)
+    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user, None, None)), mark)

@@ -23,7 +23,7 @@ from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 from cogcli.events.checksum import Checksums
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.types import row_of
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
@@ -32,6 +32,7 @@ _OF_DECISION: Final = {"decision": "status", "pack": "pack_ref", "intent": "inte
 """Members of a row -> those of the decision in a summary."""
 _MISSING: Final = 3
 """So many signs of life are missing of a run that is stalled."""
+_RESUMED: Final = b'"event_type":"run.resumed"'
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
 
@@ -39,7 +40,8 @@ _ENDS: Final = 256 * 1024
 class EpisodeRow(NamedTuple):
     """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest.
 
-    `duration_ms` is that of the summary; as long as there is none, from the first event to the last.
+    `duration_ms` is that of the summary; as long as there is none, from the first event to the last, without the time
+    between the sittings of a run that was resumed.
     """
 
     id: str
@@ -63,13 +65,14 @@ class EpisodeRow(NamedTuple):
     user: str | None = None
     heartbeat_ms: int | None = None
     """Of an agent's run that goes on: how often it gives a sign of life. The index does not hold it."""
+    last_at: str | None = None
+    """With `heartbeat_ms`: when the last event was written."""
 
     def is_stalled(self, now: str) -> bool:
         """Whether three signs of life are missing: its process is there, and nothing comes from it."""
-        if self.status != "running" or self.heartbeat_ms is None or self.duration_ms is None:
+        if self.status != "running" or self.heartbeat_ms is None or self.last_at is None:
             return False
-        silent = (milliseconds_between(self.started_at or "", now) or 0) - self.duration_ms
-        return silent > _MISSING * self.heartbeat_ms
+        return (milliseconds_between(self.last_at, now) or 0) > _MISSING * self.heartbeat_ms
 
 
 class SealedRow(EpisodeRow):
@@ -138,7 +141,7 @@ def _from_summary(folder: Folder) -> EpisodeRow | None:
 
 
 def _from_log(folder: Folder) -> EpisodeRow:
-    first, last = _ends_of_log(folder)
+    first, last, resumed = _ends_of_log(folder)
     if not first:
         return EpisodeRow(**_members(folder, None, _status(folder, (), last), {}))
     begun = first[0]
@@ -147,7 +150,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
     facts = {
         **object_of(begun.payload),
         "started_at": begun.timestamp,
-        "duration_ms": milliseconds_between(begun.timestamp, last[0].timestamp) if last else None,
+        "duration_ms": _active_ms(folder, begun, last, resumed=resumed),
         "trace_id": begun.trace_id,
         "run_id": begun.run_id,
     }
@@ -157,8 +160,18 @@ def _from_log(folder: Folder) -> EpisodeRow:
         facts["decision"] = _open_decision(object_of(facts.get("policy")), status, last)
         limits = object_of(object_of(facts.get("agent")).get("limits"))
         if last and not row_of(last[0].event_type).projected:  # else it waits for a person
-            facts["heartbeat_ms"] = limits.get("heartbeat_ms")
+            facts["heartbeat_ms"], facts["last_at"] = limits.get("heartbeat_ms"), last[0].timestamp
     return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
+
+
+def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool) -> int | None:
+    """How long a run took so far; one that was resumed the sum of its sittings, as far as its log can be read."""
+    if not last or not resumed:
+        return milliseconds_between(begun.timestamp, last[0].timestamp) if last else None
+    sittings = ActiveTime()
+    for _, event in EventLog(folder):
+        sittings.apply(event)
+    return sittings.milliseconds
 
 
 def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
@@ -211,6 +224,7 @@ def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]
         "tags": object_of(facts.get("tags")),
         "sealed": folder.holds(MANIFEST),
         "heartbeat_ms": heartbeat if type(heartbeat) is int and status == "running" else None,
+        "last_at": facts.get("last_at"),
         "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
     }
 
@@ -244,19 +258,31 @@ def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> 
     return "pending" if last and row_of(last[0].event_type).projected else "interrupted"
 
 
-def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
-    """The first event, and the last ones with the newest first. Lines that cannot be read are passed over."""
+class _Ends(NamedTuple):
+    """What a row needs of a log: its first event, the last ones with the newest first, and whether any resumes it.
+    Lines that cannot be read are passed over."""
+
+    first: list[Event]
+    last: list[Event]
+    resumed: bool
+
+
+def _ends_of_log(folder: Folder) -> _Ends:
+    """The ends of a log. Raises EnvironmentRefusal for one that cannot be read."""
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
         if error.reason == "missing" and nothing_began_error(folder):
-            return [], []
+            return _Ends([], [], resumed=False)
         raise no_log_error(folder, error) from error
     try:
         size = os.fstat(fd).st_size
         start = read_at(fd, _ENDS, 0)
         offset = max(0, size - _ENDS)
         end = read_at(fd, _ENDS, offset) if offset else start
+        resumed = _RESUMED in end or any(
+            _RESUMED in read_at(fd, _ENDS + len(_RESUMED), at) for at in range(0, offset, _ENDS)
+        )
     except OSError as error:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:
@@ -266,7 +292,7 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
     if rest and is_foreign_line(first) and is_foreign_line(rest):
         lines.append(rest)
         newline = b"\n"
-    return _events([first] if newline else []), _events(reversed(lines))
+    return _Ends(_events([first] if newline else []), _events(reversed(lines)), resumed)
 
 
 def _events(lines: Iterable[bytes]) -> list[Event]:

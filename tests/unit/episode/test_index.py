@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.core.errors import CogcliError
+from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.listing import episode_listing as surveying
+from cogcli.episode.listing import episode_row
 from cogcli.episode.listing.episode_index import FILE, Index
 from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
+from cogcli.events import build
 
 EVERYTHING = EpisodeFilter()
 
@@ -373,3 +376,28 @@ def test_many_readers_at_once_agree(runs: Path) -> None:
     plain = plainly(runs)
     with ThreadPoolExecutor(8) as pool:
         assert all(found == plain for found in pool.map(lambda _: asked(runs), range(40)))
+
+
+@pytest.mark.parametrize("ends", [256 * 1024, 1500])
+def test_a_run_that_was_resumed_took_its_sittings_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: int
+) -> None:
+    """The second time the resumption is in neither end of the log."""
+    monkeypatch.setattr(episode_row, "_ENDS", ends)
+    journal = sample.new_journal(tmp_path)
+    begun = sample.started(journal)
+    paused = sample.planned(journal, ("read", "detect", "Read"))
+    journal.close()
+    assert read_row(journal.directory).duration_ms == milliseconds_between(begun.timestamp, paused.timestamp)
+    again = sample.reopened(journal.directory).journal  # more than a minute later
+    checkpoint = {"offset": 1, "event": paused.id}
+    draft = build.run_resumed(sample.RUN, reason="resumed", checkpoint=checkpoint, caused_by=paused.id)
+    resumed = again.append(draft)
+    for _ in range(8):
+        last = sample.began(again, "read")
+    again.close()
+    first = milliseconds_between(begun.timestamp, paused.timestamp)
+    second = milliseconds_between(resumed.timestamp, last.timestamp)
+    assert first is not None
+    assert second is not None
+    assert read_row(journal.directory).duration_ms == first + second < 1000
