@@ -28,7 +28,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/trace_tree.py": 1, "cli/trace_views.py": 1,
     },
     "payload models need pydantic, which no run loads; a journal is for those who write": {
-        "episode/foreign_log.py": 1, "episode/listing/episode_row.py": 1,
+        "episode/damage.py": 1, "episode/foreign_log.py": 1, "episode/listing/episode_row.py": 1,
         "episode/store.py": 2,
     },
     "patterns that only a text needs which is refused, or may have been softened": {
@@ -60,5 +60,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 139
+MOST: Final = 140
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""

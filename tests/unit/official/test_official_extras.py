@@ -21,14 +21,15 @@ for modules in SHIPPED.values():
     for module in modules:
         sys.modules[module] = None
 import json
+import pathlib
 sys.path.insert(0, sys.argv[1])
-from test_official_registry import examples, produced
+from test_official_registry import examples, inputs_of, produced
 needs = {}
 for example in examples():
     binding, capability, given = example.values[:3]
     extra = ""
     try:
-        produced(binding, capability, given["inputs"])
+        produced(binding, capability, inputs_of(given, pathlib.Path.cwd()))
     except ModuleNotFoundError as error:
         extra = extra_of(error.name or "") or "!" + str(error.name)
     except Exception:
@@ -70,7 +71,7 @@ def test_a_binding_names_the_extra_that_it_cannot_do_without(tmp_path: Path) -> 
     assert not wrong
 
 
-CONFINED = {"python_pdf_document_read"}
+CONFINED = {"python_pdf_document_read", "python_git_log_read", "python_video_frame_extract"}
 """Bindings whose library is imported by a process of its own, where nothing is blocked."""
 
 

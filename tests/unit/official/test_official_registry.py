@@ -81,6 +81,14 @@ def produced(binding: Any, capability: Any, inputs: dict[str, Any]) -> dict[str,
     return {name: answer[path[9:]] for name, path in binding["response"].items() if path[9:] in answer}
 
 
+def inputs_of(example: Any, folder: Path) -> Any:
+    """The inputs of an example, whose files then lie in a folder."""
+    for name, content in example.get("files", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content_of(content) or b"")
+    return with_paths(example["inputs"], lambda name: str(folder / name))
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("binding", "capability", "example", "exact"), list(examples()))
@@ -94,11 +102,7 @@ def test_the_examples_of_a_capability_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(ordinary_path)
-    for name, content in example.get("files", {}).items():
-        (ordinary_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (ordinary_path / name).write_bytes(content_of(content) or b"")
-    inputs = with_paths(example["inputs"], lambda name: str(ordinary_path / name))
-    answer = produced(binding, capability, inputs)
+    answer = produced(binding, capability, inputs_of(example, ordinary_path))
     required = {name for name, field in capability["outputs"].items() if field.get("required")}
     assert required <= answer.keys() <= capability["outputs"].keys()
     if exact:
