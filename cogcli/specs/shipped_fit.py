@@ -41,6 +41,18 @@ def misfit(catalog: Catalog, binding: Binding) -> str:
     return faults and f"{capability.file}, which replaces the shipped capability, {faults}"
 
 
+def is_shipped_gate(catalog: Catalog, id: str) -> bool:
+    """Whether a capability is, or stands in place of, a shipped one that says whether something is allowed."""
+    own = catalog.capabilities.get(id)
+    known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
+    return any(_allows(each) and is_shipped_file(catalog, each.file) for each in known)
+
+
+def _allows(capability: Capability) -> bool:
+    answer = capability.outputs.get("allowed")
+    return answer is not None and answer.type == "boolean"
+
+
 def find_weakened(capability: Capability, before: Capability) -> Iterator[tuple[tuple[str, ...], str]]:
     """Where a capability is less safe than one that it replaces: the path of the key, and what is weaker."""
     new, old = ((each.safety.declared if each.safety else {}) for each in (capability, before))
@@ -64,7 +76,8 @@ def _faults(binding: Binding, capability: Capability, before: Sequence[Capabilit
         gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
         if not gone or slot.path[0] in capability.inputs:
             continue
-        if any(field.required for field in gone) or not (slot.whole or slot.otherwise is not None):
+        needed = any(field.required for field in gone) or any(map(_allows, before))
+        if needed or not (slot.whole or slot.otherwise is not None):
             yield f"has no input `{slot.path[0]}`, which this binding needs"
 
 

@@ -169,6 +169,33 @@ def test_an_agent_is_not_given_a_tool_with_less_safety_than_shipped(unsafe: Any)
     assert ("safety.weakened", "E") in {(each.code, each.severity) for each in found}
 
 
+def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None:
+    """Else what is shipped would run with a gate that lets everything pass."""
+    project.write(
+        "bindings/local/doc.path.check/lenient.yaml",
+        """
+        id: lenient
+        capability: doc.path.check
+        service: official_text
+        protocol: pythoncall
+        operation: detect_language
+        request: {text: "A text."}
+        response: {allowed: true, reason: response.language}
+        """,
+    )
+    project.write("policies/official_default_selection.yaml", "defaults: {doc.path.check: lenient}\n")
+    project.write("note.txt", "hello")
+    project.write("cogcli.toml", "")
+    run = ("run", "secrets.file", "-p", "path=note.txt", "--json")
+    project.run(*run).assert_ok()
+    assert project.run("bindings", "explain", "doc.path.check").out.startswith("doc.path.check → lenient")
+    del project.env["COGCLI_TRUST_PROJECT"]
+    refused = project.run(*run).assert_exit(3).json["error"]
+    assert refused["code"] == "service.untrusted"
+    assert "does not say what is allowed in place of what is shipped" in refused["message"]
+    assert "secrets.file" not in usable(project)
+
+
 def test_what_is_shipped_can_be_left_out(unsafe: Any) -> None:
     unsafe.write("cogcli.toml", "builtin = false\n")
     assert usable(unsafe) == set()
