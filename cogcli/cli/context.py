@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import NO, CogcliError, UsageError
+from cogcli.core.errors import NO, CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
+
+
+_WITHOUT_SPECS = frozenset((
+    "ls", "state", "report", "diff", "verify", "gc", "resume", "rerun", "replay", "memory", "knowledge", "metrics",
+    "explain", "help", "completion", "schema", "new", "import",
+))  # fmt: skip
+"""First words of commands for which it does not matter what a host decides."""
 
 
 class CommandContext:
@@ -41,7 +48,16 @@ class CommandContext:
             from cogcli.app.settings import Settings
 
             self._settings = Settings(self.call.given, self.environ)
+            if self.kind not in _WITHOUT_SPECS and not self._settings.project:
+                self._warn_of_idle_host(self._settings)
         return self._settings
+
+    def _warn_of_idle_host(self, settings: Settings) -> None:
+        """Warn where host overrides lie in a directory that is no project: they decide nothing there."""
+        if not settings.has_idle_host:
+            return
+        message = "`.agent-skills/` decides nothing: it counts in a project, and there is none here"
+        self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
 
     def reread_settings(self) -> Settings:
         """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""

@@ -12,10 +12,12 @@ and the methods of its commands that parse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
+from shlex import join
 from typing import Any, cast
 
 import typer
@@ -23,9 +25,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
+from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
 from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap, wrong_flag
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
+from cogcli.core.redact import names_secret
 from cogcli.core.system_text import require_argument
 
 _TEXTS = {"help", "version"}
@@ -185,6 +189,10 @@ class _Level:
             owners = (words for words in COMMANDS if any(name in p.opts for p in load(words).params))
             if owner := next(owners, ""):
                 return wrong_flag(f"`{name}` belongs after its command", f"as in `cogcli {owner} {name}`")
+        if name in FLAGS and not ctx.resilient_parsing:
+            what, meant = f"there is no flag `{name}`", FLAGS[name]
+            hint = f"here it is `{meant}`, {MEANS[meant]}"
+            return UsageError("usage.flag", what, hint=hint, next=_first_that_parses(rewritten(ctx.obj.argv)))
         where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
         own = "cogcli --help" if isinstance(self, TyperGroup) else f"cogcli {self.words} --help"
         hint = suggestion(name, list(self.flags_of(ctx)))
@@ -251,6 +259,8 @@ class LazyGroup(_Level, TyperGroup):
             return args[0], load(words, ctx.obj if ctx.resilient_parsing else None), rest
         if verbs(words):
             return args[0], group(words), rest
+        if not ctx.resilient_parsing and (refusal := self._word_of_another_tool(ctx.obj.argv, args)):
+            raise refusal
         raise self._no_command(args[0], self.list_commands(ctx))
 
     def invoke(self, ctx: Any) -> Any:
@@ -258,13 +268,38 @@ class LazyGroup(_Level, TyperGroup):
         action = super().invoke(ctx)
         return action if ctx.invoked_subcommand else None
 
+    def _word_of_another_tool(self, argv: list[str], args: list[str]) -> UsageError | None:
+        """The error for a word of the runner guide's tool, with our command; None for any other word."""
+        word = args[0]
+        own = f"{self.words} {VERBS.get(word, '')}" if self.words else ours(args)
+        if own not in COMMANDS:
+            return None
+        proposed = _first_that_parses(rewritten(argv, word, own))
+        return UsageError(
+            "usage.command", self._without(word), hint=f"here it is `cogcli {own}`", next=proposed
+        )
+
+    def _without(self, word: str) -> str:
+        return f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
+
     def _no_command(self, word: str, known: list[str]) -> UsageError:
-        what = f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
+        what = self._without(word)
         hint, next = suggestion(word, known), f"{f'cogcli {self.words}'.rstrip()} --help"
         if not self.words and "." in word:
             hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
         hint = hint or f"there is {', '.join(known)}"
         return UsageError("usage.command", what, hint=hint, next=(next,))
+
+
+def _first_that_parses(lines: Iterable[list[str]]) -> tuple[str, ...]:
+    """The first of these command lines that parses and shows no secret again, as text; none without one."""
+    for words in lines:
+        if any(names_secret(word.partition("=")[0].rstrip(":")) for word in words if "=" in word):
+            continue
+        with suppress(UsageError):
+            parse(words)
+            return (join(["cogcli", *words]),)
+    return ()
 
 
 def usage(command: Any) -> str:

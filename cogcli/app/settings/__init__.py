@@ -16,6 +16,7 @@ from cogcli.app.settings.user_dirs import (
 )
 from cogcli.core import system_text
 from cogcli.core.errors import CogcliError, UsageError
+from cogcli.specs.layers import HOST_FOLDER, Root, layers_for
 
 WHOLE_TABLE = "model"
 """The table that one file gives as a whole: no address of one file meets the key of another."""
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from cogcli.app.settings.trust import Trust
     from cogcli.core.system import Clock, IdSource
-    from cogcli.specs.layers import Layer, Root
+    from cogcli.specs.layers import Layer
 
 
 class Settings:
@@ -48,6 +49,14 @@ class Settings:
         self._trust: Trust | None = None
         self._clock: Clock | None = None
         self._ids: IdSource | None = None
+
+    @property
+    def has_idle_host(self) -> bool:
+        """Whether host overrides lie in this directory and there is no project, so that they count for nothing."""
+        try:
+            return not self.project and any(os.listdir(os.path.join(self.base, HOST_FOLDER)))
+        except OSError:
+            return False
 
     @property
     def files(self) -> list[ConfigFile]:
@@ -133,8 +142,6 @@ class Settings:
     @property
     def roots(self) -> list[Root]:
         """The extra registry roots, each with whether the project names it. Raises as `value`."""
-        from cogcli.specs.layers import Root
-
         for problem in self.problems:
             raise problem
         lenient = self._lenient_roots()
@@ -203,8 +210,6 @@ class Settings:
     @property
     def layers(self) -> list[Layer]:
         """The registry's layers in order. Raises UsageError for a `--registry` that is no directory."""
-        from cogcli.specs.layers import layers_for
-
         roots = self.roots
         for root in (each.path for each in roots):
             if not os.path.isdir(root):
