@@ -110,14 +110,17 @@ def test_what_remains_is_told_with_its_place(
 def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> None:
     above = coming.root.parent
     secret = above / "elsewhere" / "secret.yaml"
-    write_files(
-        above / "elsewhere",
-        {"secret.yaml": "id: canary-in-a-secret\nsteps: [\n", "deep/skill.yaml": "id: [canary"},
-    )
+    outside = {
+        "secret.yaml": "id: canary-in-a-secret\nsteps: [\n",
+        "keys.json": '{"text.passage.rate": "canary"}',
+        "deep/skill.yaml": "id: [canary",
+    }
+    write_files(above / "elsewhere", outside)
     registry = above / "agent-skill-registry"
     (registry / "capabilities/text.content.stolen.yaml").symlink_to(secret)
     (registry / "skills/linked").symlink_to(above / "elsewhere")
     (above / "tool/.agent-skills/services.yaml").symlink_to(secret)
+    (above / "tool/.agent-skills/active_bindings.json").symlink_to(above / "elsewhere/keys.json")
     (registry / "capabilities/text.content.huge.yaml").write_text("# " + "x" * 300_000)
     (registry / "capabilities/text.content.deep.yaml").write_text("[" * 5000)
     (registry / "capabilities/text.content.odd.yaml").write_text('id: "\\x1b[31mred"\n')
@@ -159,3 +162,17 @@ def test_what_the_project_says_already_is_kept(coming: Any) -> None:
         "text.passage.summarize": "python_summarize",
     }
     assert ".agent-skills/overrides.yaml" not in setup["files"]
+
+
+def test_what_is_declared_already_is_said_again_and_without_a_registry_that_is_told(coming: Any) -> None:
+    first = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    apply(coming, first)
+    again = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert again["files"]["cogcli.toml"] == first["files"]["cogcli.toml"]
+    assert (again["choices"], again["left"], again["usable"]) == ({}, [], 3)
+    assert "# put into cogcli.toml" in coming.run(*IMPORT).out
+    (coming.root.parent / "agent-skill-registry").rename(coming.root.parent / "elsewhere")
+    coming.write("cogcli.toml", "")
+    alone = coming.run("import", "agent-skills", "../tool").assert_ok().out
+    assert "no skills and no capabilities are here" in alone
+    assert "name the folder of the registry" in alone

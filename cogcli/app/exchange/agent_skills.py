@@ -73,7 +73,9 @@ class Setup(NamedTuple):
     """What to paste, to set and to run, and what remains."""
 
     files: dict[str, str]
-    """Texts by the file that they go into."""
+    """Texts by the file that they go into; of one that is there already what it has to hold."""
+    there: tuple[str, ...]
+    """Those of the files that are there already."""
     choices: dict[str, Remark]
     """By capability why a binding is chosen for it; its text is the binding."""
     variables: dict[str, Remark]
@@ -88,7 +90,13 @@ class Setup(NamedTuple):
         """The setup as a JSON object."""
         named = {name: {k: each.to_payload() for k, each in getattr(self, name).items()} for name in _NAMED}
         left = [each.to_payload() for each in self.left]
-        return {**self._asdict(), **named, "commands": list(self.commands), "left": left}
+        return {
+            **self._asdict(),
+            **named,
+            "there": list(self.there),
+            "commands": list(self.commands),
+            "left": left,
+        }
 
 
 _NAMED: Final = ("choices", "variables")
@@ -133,11 +141,18 @@ class _Proposal:
 
     def _layers(self, settings: Settings) -> list[Layer]:
         """The layers that the project will have. None is trusted: checking them imports nothing."""
-        known = [Layer(root.path, root.path, False) for root in settings.roots]
+        mine = set(map(os.path.realpath, self.roots))
+        known = [
+            Layer(root.path, root.path, False)
+            for root in settings.roots
+            if os.path.realpath(root.path) not in mine
+        ]
         named = [Layer(root, root, False, lenient=True, confined=True) for root in self.roots]
-        layers = [Layer(BUILT_IN, builtin_root(), True), Layer(PROJECT, self.home, False, confined=True)]
+        layers = [Layer(BUILT_IN, builtin_root(), True)] if settings.value("builtin") else []
+        layers.append(Layer(PROJECT, self.home, False, confined=self.home in self.roots))
         if os.path.isdir(self.host) and self.host not in self.links:
-            named.append(Layer(HOST, self.host, False, host=True, confined=True))
+            theirs = os.path.dirname(self.host) in self.roots
+            named.append(Layer(HOST, self.host, False, host=True, confined=theirs))
         return distinct([*layers, *known, *named])
 
     def setup(self) -> Setup:
@@ -158,8 +173,10 @@ class _Proposal:
             if needs.skill(id) and self.catalog.skills[id].file not in broken:
                 reason = "; ".join(self._lacking(self.catalog.skills[id], needs))
                 left.append(Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason))
+        files = self._files(contradictions, choices)
         return Setup(
-            files=self._files(contradictions, choices),
+            files=files,
+            there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
             choices=choices,
             variables=variables,
             commands=("cogcli config trust", "cogcli validate", "cogcli skills ls --usable"),
@@ -187,6 +204,11 @@ class _Proposal:
         for path in self.links:
             yield Remark(self.settings.display_path(path), 0, "this link leads out of its folder, so it is not read",
                          "put the file itself there")  # fmt: skip
+        if not any(_holds_skills(root) for root in self.roots):
+            shown = self.settings.display_path(self.roots[-1])
+            yield Remark(
+                shown, 0, "no skills and no capabilities are here", "name the folder of the registry, too"
+            )
         for problem in found:
             wrong = (
                 problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
@@ -374,8 +396,11 @@ class _Proposal:
 
     def _active_now(self) -> dict[str, Any]:
         """The present choices of the host; none where their file cannot be read."""
+        path = os.path.join(self.host, ACTIVE_FILE)
+        if path in self.links:
+            return {}
         try:
-            chosen = loads(read_regular(os.path.join(self.host, ACTIVE_FILE), limit=_MOST_BYTES))
+            chosen = loads(read_regular(path, limit=_MOST_BYTES))
         except (FileRefused, JsonRefused):
             return {}
         return chosen if isinstance(chosen, dict) else {}

@@ -37,7 +37,7 @@ def agent_skills(
 
 def _lines(setup: Setup) -> Iterator[str]:
     for name, text in setup.files.items():
-        yield f"# write to {visible(name)}"
+        yield f"# {'put into' if name in setup.there else 'write to'} {visible(name)}"
         yield from visible_block(text.rstrip("\n")).split("\n")
         yield ""
     yield from _told("# chosen above", [(f"{id}: {each.text}", each) for id, each in setup.choices.items()])
