@@ -51,8 +51,24 @@ def test_after_what_it_prints_all_skills_run(coming: Any) -> None:
     }
     assert coming.run("run", "text.label", *words).assert_ok().json == {"label": "long", "score": 6}
     coming.run("verify", "@last").assert_ok()
+    codes = {each["code"] for each in coming.run("validate", "--json").assert_ok().json["problems"]}
+    assert {"response.field", "request.optional", "flow.type", "yaml.duplicate-key"} <= codes
     usable = coming.run("skills", "ls", "--usable", "--json").assert_ok().json["skills"]
     assert {"text.clean", "text.summary", "text.label"} <= {skill["id"] for skill in usable}
+
+
+def test_without_the_choice_the_error_names_what_can_be_called(coming: Any) -> None:
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    apply(coming, {**setup, "files": {"cogcli.toml": setup["files"]["cogcli.toml"]}})
+    refused = coming.run("run", "text.summary", "-p", "text=One. Two.").assert_exit(3).err
+    assert "GUIDE_MODEL_KEY" in refused
+    assert "--bind text.passage.summarize=python_summarize" in refused
+    line = "cogcli bindings activate text.passage.summarize python_summarize"
+    assert line in refused
+    coming.run(*line.split()[1:]).assert_ok()
+    assert (
+        coming.run("run", "text.summary", "-p", "text=One. Two.", "-q").assert_ok().json["summary"] == "One."
+    )
 
 
 def test_nothing_is_written_anywhere(coming: Any) -> None:
@@ -89,7 +105,7 @@ def test_a_variable_without_which_nothing_can_be_called_is_to_be_set(coming: Any
         ("agent-skill-registry/skills/official/text/clean/skill.yaml", "uses: text.passage.clean",
          "uses: text.passage.cleen", ":9", "text.passage.clean"),
         ("agent-skill-registry/skills/official/text/clean/skill.yaml", "id: text.clean", "id: [", ":3", "yaml."),
-        ("tool/official_services/texts.py", "from official", "import no_such_package\nfrom official",
+        ("tool/official_services/texts.py", "from helpers", "import no_such_package\nfrom helpers",
          "texts.py:1", "no_such_package"),
         ("tool/official_services/texts.py", "def rate", "def rates", "python_rate.yaml:5", "no function `rate`"),
         ("tool/services/official/texts.yaml", "official_services.texts", "official_services.gone", "texts.yaml:3",
@@ -124,7 +140,7 @@ def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> N
     (registry / "capabilities/text.content.huge.yaml").write_text("# " + "x" * 300_000)
     (registry / "capabilities/text.content.deep.yaml").write_text("[" * 5000)
     (registry / "capabilities/text.content.odd.yaml").write_text('id: "\\x1b[31mred"\n')
-    for package in ("official_services", "runtime"):
+    for package in ("official_services", "helpers", "runtime"):
         mark = above / f"{package}-was-run"
         (above / "tool" / package / "__init__.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
     result = coming.run(*IMPORT).assert_ok()

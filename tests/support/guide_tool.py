@@ -69,7 +69,7 @@ TOOL: Final = {
         protocol: pythoncall
         operation: rate
         request: {text: input.text}
-        response: {score: response.score}
+        response: {score: response.score, words: response.words}
         """,
     "bindings/official/text.passage.label/python_label.yaml": """
         id: python_label
@@ -82,7 +82,7 @@ TOOL: Final = {
         """,
     "official_services/__init__.py": "",
     "official_services/texts.py": """
-        from official_services.words import first_sentence, squeeze
+        from helpers.words import first_sentence, squeeze
 
 
         def clean(text, prefix=""):
@@ -100,7 +100,7 @@ TOOL: Final = {
         def label(score, note=None):
             return {"label": "long" if score > 3 else "short"}
         """,
-    "official_services/words.py": """
+    "helpers/words.py": """
         def squeeze(text):
             return " ".join(text.split())
 
