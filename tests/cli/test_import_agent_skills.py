@@ -128,6 +128,7 @@ def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> N
     secret = above / "elsewhere" / "secret.yaml"
     outside = {
         "secret.yaml": "id: canary-in-a-secret\nsteps: [\n",
+        "linked_out.py": "canary = (\n",
         "keys.json": '{"text.passage.rate": "canary"}',
         "deep/skill.yaml": "id: [canary",
     }
@@ -137,6 +138,9 @@ def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> N
     (registry / "skills/linked").symlink_to(above / "elsewhere")
     (above / "tool/.agent-skills/services.yaml").symlink_to(secret)
     (above / "tool/.agent-skills/active_bindings.json").symlink_to(above / "elsewhere/keys.json")
+    (above / "tool/linked_out.py").symlink_to(above / "elsewhere/linked_out.py")
+    linked = "id: linked\nkind: pythoncall\nmodule: linked_out\n"
+    (above / "tool/services/official/linked.yaml").write_text(linked)
     (registry / "capabilities/text.content.huge.yaml").write_text("# " + "x" * 300_000)
     (registry / "capabilities/text.content.deep.yaml").write_text("[" * 5000)
     (registry / "capabilities/text.content.odd.yaml").write_text('id: "\\x1b[31mred"\n')
@@ -153,6 +157,7 @@ def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> N
     ):
         assert told in result.out
     assert "yaml.size" in result.out
+    assert "module `linked_out` is not found" in result.out
     assert "text.content.deep.yaml" in result.out
     assert not list(above.glob("*-was-run"))
 

@@ -157,7 +157,7 @@ class _Proposal:
 
     def setup(self) -> Setup:
         """The setup."""
-        found = check(self.read._replace(lenient=frozenset()), options=self.options)
+        found = check(_without_modules(self.read)._replace(lenient=frozenset()), options=self.options)
         mine = [problem for problem in found if self._is_theirs(problem.file)]
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._refused(mine, contradictions))
@@ -411,14 +411,23 @@ def _holds_skills(root: str) -> bool:
 
 
 def _as_trusted(catalog: Catalog) -> Catalog:
-    """The catalog as it is once its project is trusted, without the modules of services, so that no check can import
-    one."""
+    """The catalog as it is once its project is trusted, without the modules of its services."""
     services = {
-        id: service if service.trusted else service._replace(trusted=True, distrust="", module=None)
-        for id, service in catalog.services.items()
+        id: service._replace(trusted=True, distrust="")
+        for id, service in _without_modules(catalog).services.items()
     }
     bindings = {id: each._replace(trusted=True, distrust="") for id, each in catalog.bindings.items()}
     return catalog._replace(services=services, bindings=bindings)
+
+
+def _without_modules(catalog: Catalog) -> Catalog:
+    """The catalog without the modules of services that are not trusted, so that no check looks for one, or into it:
+    what is said of them is said by `foreign_folder`."""
+    services = {
+        id: service if service.trusted or is_shipped(service.module or "") else service._replace(module=None)
+        for id, service in catalog.services.items()
+    }
+    return catalog._replace(services=services)
 
 
 def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
