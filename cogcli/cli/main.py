@@ -161,12 +161,13 @@ def report_error(
 ) -> int:  # fmt: skip
     """Write an expected error to stderr, with `--json` also the envelope to stdout; returns its exit code."""
     from cogcli.cli.envelope import envelope, error_object
-    from cogcli.cli.render_error import error_lines, next_lines, next_steps, problems_lines
+    from cogcli.cli.render_error import error_lines, next_lines, next_steps, problems_lines, redirect_hint
 
     if debug:
         _print_traceback(screen, error)
-    error.next = tuple(next_steps(error, command, argv, context.again if context else ""))
-    problems: list[Problem] = list(getattr(error, "problems", ()))
+    again = context.again if context else ""
+    error.next = tuple(next_steps(error, command, argv, again))
+    problems: list[Problem] = [redirect_hint(problem, again) for problem in getattr(error, "problems", ())]
     base, width = context.base if context else "", screen.err.width
     first = error_object(error)
     lines = error_lines(first, base=base, width=width) + next_lines(error.next)

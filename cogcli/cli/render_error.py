@@ -131,6 +131,12 @@ def redirect_command(command: str, again: str) -> str:
     return command if tool != "cogcli" or is_text or again in command else f"{command}{again}"
 
 
+def redirect_hint(problem: Problem, again: str) -> Problem:
+    """The problem with the flags `again` added to the commands of its hint."""
+    lines = (redirect_command(line, again) for line in problem.hint.split("\n"))
+    return problem._replace(hint="\n".join(lines)) if again and problem.hint else problem
+
+
 def _corrected(error: CogcliError, argv: list[str]) -> str:
     """The typed command with all that was wrong put right; empty where that is ambiguous or a secret may be in it."""
     from shlex import join

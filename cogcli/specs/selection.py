@@ -1,7 +1,7 @@
 """Choosing the binding of a capability (docs/reference/binding.md#selection).
 
-1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. The environment never
-   selects.
+1. The first rule that names a binding decides: flag, active, override, prefer, policy, only. No variable of
+   the environment names one.
 2. A binding named by flag, active or override must itself be eligible; after an override that only prefers, the next
    rule decides instead, as after preferred services. For one named by prefer, policy or only, fallbacks are used. Of
    several that a policy names the first that is eligible counts, else the first with an eligible fallback.

@@ -61,6 +61,17 @@ def test_each_line_that_is_offered_for_a_default_without_its_variable_works(aski
     assert asking.run(*RUN, "-q").assert_ok().json == {"text": "near"}
 
 
+def test_the_lines_work_from_another_directory_too(asking: Any) -> None:
+    root, asking.root = asking.root, asking.root.parent
+    flags = ("-C", root.name)
+    (problem,) = asking.run(*RUN, "--json", *flags).assert_exit(3).json["problems"]
+    line = next(line for line in problem["hint"].splitlines() if line.startswith("cogcli bindings"))
+    assert line == f"cogcli bindings activate t.text.ask t_text_ask -C {root.name}"
+    asking.run(*shlex.split(line)[1:]).assert_ok()
+    assert asking.run(*RUN, "-q", *flags).assert_ok().json == {"text": "near"}
+    assert (root / ".agent-skills/active_bindings.json").exists()
+
+
 def test_of_a_list_the_first_that_can_be_called_is_chosen_shown_and_recorded(asking: Any) -> None:
     name_defaults(asking, "[far, t_text_ask]")
     asking.run("validate").assert_ok()
