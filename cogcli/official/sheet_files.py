@@ -8,7 +8,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cogcli.official.table import first_problems, unique_names
+from cogcli.official.table import first_problems, left_out, unique_names
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _rows_of(
         "headers": names,
         "row_count": len(table),
         "sheets": list(sheets),
-        "problems": first_problems(problems),
+        "problems": first_problems(problems) + [left_out(number) for number, _ in kept[max_rows + 1 :]],
         "truncated": len(kept) > max_rows + 1,
     }
 
@@ -166,7 +166,7 @@ def read_parquet(max_rows: int, content: bytes = b"") -> dict[str, object]:
         "table": rows,
         "headers": frame.columns,
         "row_count": len(rows),
-        "problems": [],
+        "problems": [left_out(max_rows + 1)] if len(frame) > max_rows else [],
         "truncated": len(frame) > max_rows,
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_start, read_whole, write_whole
-from cogcli.official.table import csv_lines, delimiter_of, first_problems, table_of
+from cogcli.official.table import csv_lines, delimiter_of, first_problems, left_out, table_of
 from cogcli.official.values import Record, columns_of, records_of, require_columns
 from cogcli.sdk import Refused
 
@@ -75,6 +75,10 @@ def _from_csv(path: str, delimiter: str | None, corners: list[int] | None) -> di
     content, more = read_start(path, _MAX_CSV)
     if more:
         content = content[: content.rfind(b"\n") + 1]
+        if not content:
+            raise Refused(
+                "too-large", f"{name_of(path)}: line 1 is longer than {_MAX_CSV // 1024 // 1024} MiB"
+            )
     text, problems = _decoded(content, name_of(path))
     mark = delimiter or delimiter_of(text)
     left, top, right, bottom = corners or [1, 1, _MAX_COLUMNS, _MAX_ROWS + 2]
@@ -85,6 +89,8 @@ def _from_csv(path: str, delimiter: str | None, corners: list[int] | None) -> di
     lines = [(number, cells) for number, cells in lines if cells]
     found: Any = table_of(lines, True, _MAX_ROWS)
     problems += found["problems"]
+    if more and not corners and not found["truncated"]:
+        problems.append(left_out(text.count("\n") + 1))
     return {
         "table": found["rows"],
         "headers": [column["name"] for column in found["columns"]],

@@ -37,7 +37,8 @@ def read_csv(
 
     Types are integer, number, boolean, date (kept as text) and string; empty cells are null. Without
     `delimiter` it is the commonest of comma, semicolon, tab and bar in the first line. Rows with too few or too
-    many cells are filled or cut and told in `problems`. Raises Refused for quotes that do not close.
+    many cells are filled or cut and told in `problems`, as is where reading ended before the table did. Raises
+    Refused for quotes that do not close.
     """
     table = text.removeprefix("\ufeff")
     mark = delimiter or delimiter_of(table)
@@ -64,9 +65,15 @@ def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) ->
             {"line": number, "message": f"{len(cells)} cells, expected {len(names)}"}
             for number, cells in kept
             if len(cells) != len(names)
-        ),
+        )
+        + [left_out(number) for number, _ in lines[max_rows : max_rows + 1]],
         "truncated": len(lines) > max_rows,
     }
+
+
+def left_out(line: int) -> dict[str, object]:
+    """The problem that a table goes on where reading it ended: figures of it are figures of a part."""
+    return {"line": line, "message": "the table goes on from here, and the rest is not read"}
 
 
 def first_problems(found: Iterable[dict[str, object]]) -> list[dict[str, object]]:

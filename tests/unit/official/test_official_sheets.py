@@ -291,3 +291,17 @@ def test_what_is_no_table_is_refused(name: str, arguments: Any, message: str) ->
     os.mkfifo("pipe.csv")
     with pytest.raises(Refused, match=message):
         read_sheet(name, **arguments)
+
+
+def test_a_first_line_without_end_is_no_empty_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheets, "_MAX_CSV", 1024)
+    (tmp_path / "line.csv").write_text("a" * 2000)
+    with pytest.raises(Refused, match="line 1 is longer") as refused:
+        read_sheet("line.csv")
+    assert refused.value.reason == "too-large"
+    (tmp_path / "more.csv").write_text("a,b\n" + "1,2\n" * 500)
+    found: Any = read_sheet("more.csv")
+    assert (found["row_count"], found["truncated"]) == (255, True)
+    assert found["problems"] == [
+        {"line": 257, "message": "the table goes on from here, and the rest is not read"}
+    ]

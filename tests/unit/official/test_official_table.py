@@ -194,3 +194,11 @@ def test_text_in_two_bytes_a_character_is_no_table() -> None:
     with pytest.raises(Refused, match="line 1: a NUL character") as refused:
         read_csv("name,qty\nAda,3\n".encode("utf-16-le").decode())
     assert "UTF-8" in refused.value.hint
+
+
+def test_a_table_that_goes_on_is_a_problem() -> None:
+    found = read_csv("a\n1\n2\n3\n", max_rows=2)
+    assert (found["row_count"], found["truncated"]) == (2, True)
+    assert found["problems"] == [
+        {"line": 4, "message": "the table goes on from here, and the rest is not read"}
+    ]
