@@ -17,6 +17,10 @@ _SAME = 0.75
 _NEGATIONS = frozenset(
     "no not never none nobody nothing neither nor without cannot fails failed denied refused rejected".split()
 )
+# Side by side, two sentences that name different things would say of one what stands of the other.
+_REFERRING = re.compile(
+    r"\W{0,5}(?:it|its|he|his|him|she|her|they|their|this|these|that|those|there|both)\b", re.I
+)
 _CSL_TYPES = frozenset(
     """article article-journal article-magazine article-newspaper bill book broadcast chapter dataset document entry
     hearing interview legal_case legislation manuscript map motion_picture pamphlet paper-conference patent performance
@@ -82,10 +86,10 @@ class _Claim:
             raise Refused("bad-data", "the claim has no words to look up")
 
     def look_in(self, text: str, source: str) -> list[_Found]:
-        """The passages that speak of the same: sentences, and where needed two side by side."""
+        """The passages that speak of the same: sentences, and where needed one with the next that refers to it."""
         parts = passages(text)
         spans = [(part.start, part.end) for part in parts]
-        pairs = [(a.start, b.end) for a, b in pairwise(parts)]
+        pairs = [(a.start, b.end) for a, b in pairwise(parts) if _REFERRING.match(b.text)]
         found = [fit for span in spans if (fit := self._fit(text, source, *span))]
         if not any(not fit.missing for fit in found):
             found += [fit for span in pairs if (fit := self._fit(text, source, *span))]

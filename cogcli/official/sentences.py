@@ -22,7 +22,8 @@ PUNCTUATION = re.compile(rf"[{_MARKS}]+")
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}")
 _MARK = re.compile(r"\s{0,40}(?:(?P<heading>#{1,6})|[-*+•]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z]\))(?:\s+|$)")
 RUNNING = ("paragraph", "item")
-_INITIALS = re.compile(r"(?:[a-z]\.)+")
+# `J.`, `e.g.`, `v.`, but not the unit at the end of `12 t.`
+_INITIALS = re.compile(r"[A-Z]\.|[cdiouvz]\.|(?:[A-Za-z]\.){2,}")
 # A token ends at white space, and after a full stop of a script that puts none.
 _TOKEN = re.compile(r"[^\s。！？｡]*[。！？｡]++[\"'”’»)」』）]*|[^\s。！？｡]++")
 _CLOSERS = "\"'”’»)]}*_」』）"
@@ -137,8 +138,9 @@ def ends_sentence(token: str, following: str) -> bool:
         return False
     if not bare.endswith("."):
         return True
-    word = bare.lstrip("\"'“‘«([*_").lower()
-    abbreviated = word in _ABBREVIATIONS or _INITIALS.fullmatch(word)
+    plain = bare.lstrip("\"'“‘«([*_")
+    word = plain.lower()
+    abbreviated = word in _ABBREVIATIONS or _INITIALS.fullmatch(plain)
     numbered = word in _NUMBERED and following[:1].isdigit()
     return not (abbreviated or numbered or _is_day(word, following)) and not following[:1].islower()
 

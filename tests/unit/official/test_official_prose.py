@@ -94,6 +94,7 @@ def test_headings_tables_and_code_never_enter_a_summary() -> None:
         ("Der Hafen schließt am\n3. Mai 2026. Er öffnet am 1. Juni.", 2),
         ("See No. 7 and Art. 3 of it. No. 8 is lost.", 2),
         ("He said no. Then he left.", 2),
+        ("It lifts 12 t. Mr. J. Smith and A. B. Holm saw it, see p. 5 of Roe v. Wade.", 2),
         ("She lives in room 3. Maria does not.", 2),
     ],
 )

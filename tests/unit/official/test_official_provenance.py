@@ -105,3 +105,15 @@ def test_an_excerpt_stands_in_the_text_or_there_is_no_citation() -> None:
     with pytest.raises(Refused) as refused:
         make_citation({"text": "Quay 3 is closed."})
     assert refused.value.reason == "no-evidence"
+
+
+@pytest.mark.parametrize(
+    ("source", "verified"),
+    [
+        ("Orca costs 40 euros and lifts 12 t. Lynx costs 55 euros.", False),
+        ("Offered are Orca and Lynx. Orca costs 40 euros.", False),
+        ("Lynx is a crane. It costs 40 euros.", True),
+    ],
+)
+def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(source: str, verified: bool) -> None:
+    assert verify_claim("Lynx costs 40 euros", [source])["verified"] is verified
