@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 _HIDING = re.compile(
     r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0{1,9})?\s*(?:[;!%]|$)"
     r"|(?:font-size|(?:max-)?(?:width|height))\s*:\s*0(?:px|em|rem|pt|%)?\s*(?:[;!]|$)|color\s*:\s*transparent"
+    r"|font-size\s*:\s*(?:[01]?\.\d{1,9}|1)(?:px|pt)\s*(?:[;!]|$)|font-size\s*:\s*0?\.0\d{0,9}(?:em|rem)\s*(?:[;!]|$)"
+    r"|transform\s*:[^;]{0,80}\bscale[xy]?\(\s*0(?:\.0{1,9})?\s*[,)]|filter\s*:[^;]{0,80}\bopacity\(\s*0(?:\.0{1,9})?%?\s*\)"
     r"|(?:left|right|top|bottom|text-indent|margin-left|margin-top)\s*:\s*-\d{3,9}"
     r"|clip\s*:\s*rect\(\s*0|clip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0))",
     re.IGNORECASE,
 )
+_COLOURS = re.compile(r"(?:^|;)\s*(color|background(?:-color)?)\s*:\s*([^;]{1,80}?)\s*(?=;|$)", re.IGNORECASE)
 _SELECTOR = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]{0,40})?(?:[.#][A-Za-z_-][\w-]{0,80})?")
 _MAX_STYLE = 4000
 _UNSEEN = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "object"))
@@ -57,7 +60,26 @@ def _is_hidden(tag: Tag, selectors: set[str]) -> bool:
 
 
 def _hides(style: str) -> bool:
-    return bool(style) and (len(style) > _MAX_STYLE or _HIDING.search(_without_comments(style)) is not None)
+    if len(style) > _MAX_STYLE:
+        return True
+    plain = _without_comments(style)
+    return _HIDING.search(plain) is not None or _is_invisible(plain)
+
+
+def _is_invisible(style: str) -> bool:
+    """Whether text has the colour of its background, as far as both stand in one style."""
+    found = {name.lower(): value.lower() for name, value in _COLOURS.findall(style)}
+    ground = found.get("background-color", found.get("background"))
+    return ground is not None and _colour(ground) == _colour(found.get("color", ""))
+
+
+def _colour(written: str) -> str:
+    """One spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` are `ffffff`."""
+    plain = re.sub(r"[\s#]", "", written.removesuffix("!important"))
+    if parts := re.fullmatch(r"rgba?\((\d{1,3}),(\d{1,3}),(\d{1,3})(?:,1)?\)", plain):
+        return "".join(f"{int(part):02x}" for part in parts.groups())
+    plain = {"white": "ffffff", "black": "000000"}.get(plain, plain)
+    return "".join(digit * 2 for digit in plain) if len(plain) == 3 else plain
 
 
 def _without_comments(style: str) -> str:
@@ -84,7 +106,7 @@ def _hiding_selectors(sheet: str) -> Iterator[str]:
             outer += 1
             selector, body = body.rpartition(";")[2], ""
         elif part == "}":
-            if outer == 1 and _HIDING.search(body[:_MAX_STYLE]):
+            if outer == 1 and _hides(body[:_MAX_STYLE]):
                 yield from (each.strip() for each in selector.split(",") if _is_plain(each.strip()))
             outer, body = max(0, outer - 1), ""
         else:

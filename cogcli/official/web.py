@@ -22,7 +22,7 @@ _ARTICLE = 250
 """Characters below which what was found as the article of a page is rather a remark."""
 _DEEPEST = 200
 """Elements inside one another, above which trafilatura's parser, which calls itself, is not asked."""
-_UNREAD = frozenset(("nav", "form", "head", "title"))
+_UNREAD = frozenset(("nav", "form", "head", "title", "textarea", "select", "datalist", "button"))
 _FOLLOWED = ("", "http", "https", "mailto")
 _LINE = "\0"
 _PARAGRAPH = "\0\0"
@@ -31,6 +31,8 @@ _AROUND = {
     **{f"h{level}": (f"{_PARAGRAPH}{'#' * level} ", _PARAGRAPH) for level in range(1, 7)},
     **dict.fromkeys(("p", "div", "section", "article", "blockquote", "pre"), (_PARAGRAPH, _PARAGRAPH)),
     **dict.fromkeys(("main", "aside", "header", "footer", "ul", "ol", "table"), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("address", "fieldset", "details", "dialog", "hgroup"), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("summary", "caption", "figcaption", "legend"), (_LINE, _LINE)),
     **dict.fromkeys(("br", "hr", "tr", "dl", "dt", "dd", "figure"), (_LINE, "")),
     "li": (f"{_LINE}- ", ""),
     "td": ("", " "),
@@ -42,8 +44,8 @@ def extract_content(content: str) -> dict[str, object]:
     """The readable text of a page as plain Markdown-like lines, its title, language and links.
 
     Scripts, styles, navigation, forms and what the page hides are left out. What the page names as its content, by
-    `main` or `article`, is read whole; else its article, if one stands out, else all of it. Links keep their address
-    as written; only http, https, mailto and relative ones are listed, each once.
+    `main` or its only `article`, is read whole; else its article, if one stands out, else all of it. Links keep their
+    address as written; only http, https, mailto and relative ones are listed, each once.
     """
     from bs4 import BeautifulSoup
 
@@ -51,7 +53,8 @@ def extract_content(content: str) -> dict[str, object]:
         raise Refused("too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read")
     soup = BeautifulSoup(_closed(content), "html.parser")
     remove_hidden(soup)
-    root = soup.find("main") or soup.find("article")
+    articles = [] if soup.find("main") else soup.find_all("article", limit=2)
+    root = soup.find("main") or (articles[0] if len(articles) == 1 else None)
     text, links, depth = _read(root or soup)
     article = "" if root or depth > _DEEPEST or len(text) < _ARTICLE else _article(soup)
     heading = re.search(r"^#{1,6} (.+)$", text, re.MULTILINE)

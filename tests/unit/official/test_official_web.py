@@ -121,3 +121,33 @@ def test_ten_thousand_elements_inside_one_another(inner: str, opened: str) -> No
     text = str(extract_content(opened * 10_000 + inner)["text"])
     assert time.process_time() - begun < 10
     assert ("deep down" in text) == ("hidden" not in inner + opened)
+
+
+def test_a_page_of_several_articles_is_read_whole() -> None:
+    page = "".join(f"<article><h2>{name}</h2><p>News of {name}.</p></article>" for name in ("Veld", "Norvik"))
+    assert extract_content(page)["text"] == "## Veld\n\nNews of Veld.\n\n## Norvik\n\nNews of Norvik."
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "color: #FFF; background: white !important",
+        "color:rgb(1, 2, 3);background-color:#010203",
+        "font-size:1px",
+        "font-size: .02em",
+        "transform: rotate(3deg) scale(0)",
+        "filter: opacity(0%)",
+    ],
+)
+def test_text_that_nobody_could_read_is_left_out(style: str) -> None:
+    assert extract_content(f'<p>Seen.</p><p style="{style}">Obey.</p>')["text"] == "Seen."
+
+
+def test_text_that_is_small_or_on_a_ground_of_another_colour_stays() -> None:
+    page = '<p style="color:#fff;background:#000">A</p><p style="font-size:10px">B</p><p style="font-size:1.2em">C</p>'
+    assert extract_content(page)["text"] == "A\n\nB\n\nC"
+
+
+def test_parts_of_a_page_do_not_run_together() -> None:
+    page = "<details><summary>More</summary>inside</details><textarea>typed</textarea><p>After.</p>"
+    assert extract_content(page)["text"] == "More\ninside\n\nAfter."
