@@ -147,7 +147,8 @@ def _text_of(body: MIMEPart) -> str:
 def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
     """What is attached, and how many attachments have a name that is more than one."""
     listed, lost = [], 0
-    for part in message.iter_attachments():
+    alone = not message.is_multipart() and message.get_body(preferencelist=("plain", "html")) is None
+    for part in [message] if alone else message.iter_attachments():
         name = str(part.get_filename() or "")
         if name != os.path.basename(name) or "\\" in name or name in (".", "..") or not name.isprintable():
             lost += 1

@@ -42,6 +42,18 @@ def test_a_sentence_that_begins_with_from_begins_no_message(tmp_path: Path) -> N
     assert found["skipped"] == 0
 
 
+@pytest.mark.parametrize(("name", "listed"), [("scan.pdf", 1), ("../scan.pdf", 0)])
+def test_a_mail_that_is_nothing_but_an_attachment_lists_it(tmp_path: Path, name: str, listed: int) -> None:
+    made = message()
+    made.set_content(b"%PDF", "application", "pdf", filename=name, disposition="attachment")
+    (tmp_path / "in.eml").write_bytes(made.as_bytes())
+    found = read_mailbox(str(tmp_path / "in.eml"))
+    [one] = messages(tmp_path / "in.eml")
+    assert one["text"] == ""
+    assert one["attachments"] == [{"name": name, "type": "application/pdf", "bytes": 4}] * listed
+    assert found["skipped"] == 1 - listed
+
+
 def test_an_mbox_is_read_as_it_was_written(tmp_path: Path) -> None:
     box = mailbox.mbox(tmp_path / "in.mbox")
     for number in range(3):
