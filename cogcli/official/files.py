@@ -90,7 +90,8 @@ def checked_folder(path: str) -> str:
     if why := outside_roots(real):
         raise Refused("bad-data", why, "add it to `files.roots`, if it may be read")
     if not os.path.isdir(real):
-        raise Refused("bad-data", f"{name_of(path)}: no such folder")
+        what = "a file, not a folder" if os.path.lexists(real) else "no such folder"
+        raise Refused("bad-data", f"{name_of(path)}: {what}")
     return real
 
 

@@ -150,8 +150,35 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
 
 
 def _in_words(field: str, op: str, value: object, there: bool) -> str:
-    wanted = "" if op in ("exists", "absent") else f" {json.dumps(value, ensure_ascii=False)}"
-    return f"{field:.80}{'' if there else ' is missing:'} must be {op.replace('_', ' ')}{wanted:.120}"
+    wanted = (
+        ""
+        if op in ("exists", "absent", "is_null", "not_null")
+        else f" {json.dumps(value, ensure_ascii=False)}"
+    )
+    verb = _VERBS.get(op, f"be {op.replace('_', ' ')}")
+    return f"{field:.80}{'' if there else ' is missing:'} must {verb}{wanted:.120}"
+
+
+_VERBS = {
+    "matches": "match",
+    "contains": "contain",
+    "starts_with": "start with",
+    "ends_with": "end with",
+    "exists": "be there",
+    "min_length": "have a length of at least",
+    "max_length": "have a length of at most",
+    "type": "be of type",
+    "eq": "be",
+    "ne": "not be",
+    "lt": "be less than",
+    "le": "be at most",
+    "gt": "be more than",
+    "ge": "be at least",
+    "in": "be one of",
+    "not_in": "be none of",
+    "is_null": "be null",
+    "not_null": "not be null",
+}
 
 
 def _compared(op: str) -> Callable[[Any, Any], bool]:

@@ -19,7 +19,7 @@ def check_file(image: str) -> dict[str, object]:
     import warnings
     from io import BytesIO
 
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         content = read_whole(image, _BYTES)
@@ -36,6 +36,8 @@ def check_file(image: str) -> dict[str, object]:
                     return _refusal(f"more than {_FRAMES} frames", told)
             with Image.open(BytesIO(content), formats=_FORMATS) as found:
                 found.verify()
+        except UnidentifiedImageError:
+            return _refusal("no whole png, jpeg, gif or webp")
         except Image.DecompressionBombError:
             return _refusal("more than 50 million pixels")
         except (OSError, ValueError, SyntaxError, EOFError, KeyError, IndexError, OverflowError) as error:

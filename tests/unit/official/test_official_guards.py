@@ -120,3 +120,17 @@ def test_a_constraint_that_cannot_be_read_is_refused(constraint: dict[str, Any])
     with pytest.raises(Refused) as refused:
         check_constraint({"a": 1}, constraint)
     assert refused.value.reason == "bad-data"
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"op": "matches", "value": "^x"}, 'a must match "^x"'),
+        ({"op": "is_null"}, "a must be null"),
+        ({"op": "le", "value": 3}, "a must be at most 3"),
+        ({"field": "b"}, "b is missing: must be there"),
+    ],
+)
+def test_a_broken_rule_reads_as_a_sentence(rule: dict[str, object], message: str) -> None:
+    found: Any = check_constraint({"a": "y"}, {"rules": [{"field": "a", **rule}]})
+    assert [one["message"] for one in found["violations"]] == [message]
