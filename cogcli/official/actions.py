@@ -8,7 +8,8 @@ from cogcli.official.sentences import require_size, split_sentences
 
 _MAX_TEXT = 1_000_000
 _MAX_LINE = 2_000
-_NAME = r"(?-i:[A-Z][\w'’-]{1,30}(?: (?:[A-Z][\w'’-]{1,30}|[A-Z]\.)){0,2})"
+_TITLE = r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?(?:[A-Z]\. ){0,2}"
+_NAME = rf"(?-i:{_TITLE}[A-Z][\w'’-]{{1,30}}(?: (?:[A-Z][\w'’-]{{1,30}}|[A-Z]\.)){{0,2}})"
 _DAY = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today|tonight|noon|eod|end of (?:the )?(?:day|week|month)"
     r"|next (?:week|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|\d{4}-\d\d-\d\d"
@@ -35,6 +36,12 @@ _WILL = re.compile(
 )
 _ASKED = re.compile(
     rf"(?:please\s+)?(?P<who>{_NAME}),?\s+(?:please|could you|can you)\s+(?P<rest>[a-z].*)", re.S
+)
+# What stands behind `please` and asks for nothing to be done.
+_POLITE = "note find see refer accept excuse be feel don't do disregard ignore bear keep contact"
+_PLEASE = re.compile(
+    rf"(?:(?:and|also|so|then),? )?please,? (?P<rest>(?!(?:{'|'.join(_POLITE.split())})\b)[a-z].*)",
+    re.I | re.S,
 )
 _BEHIND = re.compile(rf"\(\s*(?:owner:?\s*)?(?P<who>@[\w.-]{{2,40}}|{_NAME})\s*(?:[,;)])")
 _DECIDED = re.compile(
@@ -99,7 +106,7 @@ def _read_sentence(sentence: str, number: int, found: dict[str, list[dict[str, o
         found["decisions"].append({"text": sentence, "line": number})
     else:
         owned = _WILL.match(sentence) or _ASKED.match(sentence)
-        if owned and _named(owned["who"]):
+        if (owned and _named(owned["who"])) or _PLEASE.match(sentence):
             found["actions"].append(_action(sentence, number))
 
 
@@ -110,7 +117,8 @@ def _add(found: dict[str, list[dict[str, object]]], kind: str, text: str, number
 def _action(text: str, number: int) -> dict[str, object]:
     owned = _OWNED.match(text) or _WILL.match(text) or _ASKED.match(text)
     who = owned["who"] if owned and _named(owned["who"]) else None
-    what = owned["rest"] if owned and who else text
+    asked = None if who else _PLEASE.match(text)
+    what = owned["rest"] if owned and who else asked["rest"] if asked else text
     behind = None if who else _BEHIND.search(text)
     if behind:
         who = behind["who"]

@@ -53,27 +53,32 @@ def retrieve_entry(key: str, namespace: str = "default") -> dict[str, object]:
         return {"value": _value(row[0]), "found": True} if row else {"found": False}
 
 
-def search_vectors(query: str, namespace: str = "default", top_k: float = 5) -> dict[str, object]:
+def search_vectors(
+    query: str,
+    namespace: str = "default",
+    top_k: float = 5,
+    embedding: list[Any] | None = None,
+    model: str | None = None,
+) -> dict[str, object]:
     """The entries nearest to a query, of those that hold `embedding` and `model`, as `text.content.embed` gives them.
 
-    Vectors of other models are not compared, nor counted. Raises Refused `needs-model` where there are only such.
+    The query's own vector is the `embedding` of `model`, where both are given, else made by the rules. Vectors of other
+    models are not compared, nor counted. Raises Refused `needs-model` where there are only such.
     """
     if not 1 <= top_k <= 1000 or top_k != int(top_k):
         raise Refused("bad-data", "top_k is a whole number from 1 to 1000")
     _require_names(namespace, "-")
-    made = embed_by_hash(query)
-    vector, model = made["embedding"], str(made["model"])
-    assert isinstance(vector, list)  # noqa: S101  # for the type checker
+    vector, model, method = _query_vector(query, embedding, model)
     scored: list[tuple[float, str, dict[str, Any]]] = []
     other: set[str] = set()
     for key, value in _entries(namespace):
-        embedding = value.get("embedding") if isinstance(value, dict) else None
-        if not isinstance(embedding, list) or not embedding:
+        stored = value.get("embedding") if isinstance(value, dict) else None
+        if not isinstance(stored, list) or not stored:
             continue
-        if value.get("model") != model or len(embedding) != len(vector):
+        if value.get("model") != model or len(stored) != len(vector):
             other.add(str(value.get("model") or "an unnamed one")[:60])
             continue
-        score = _cosine(vector, embedding)
+        score = _cosine(vector, stored)
         if score is not None:
             kept = {name: part for name, part in value.items() if name != "embedding"}
             scored.append((score, key, kept))
@@ -81,10 +86,24 @@ def search_vectors(query: str, namespace: str = "default", top_k: float = 5) -> 
         text = (
             f"all vectors are of other models ({', '.join(sorted(other)[:5])}), and the query's is of {model}"
         )
-        raise Refused("needs-model", text)
+        hint = "embed the query with that model by text.content.embed, and give its `embedding` and `model`"
+        raise Refused("needs-model", text, hint)
     scored.sort(key=lambda one: (-one[0], one[1]))
     best = [{"key": key, "score": score, "value": kept} for score, key, kept in scored[: int(top_k)]]
-    return {"results": best, "total_searched": len(scored), "method": f"rules:{model}"}
+    return {"results": best, "total_searched": len(scored), "method": method}
+
+
+def _query_vector(query: str, embedding: list[Any] | None, model: str | None) -> tuple[list[float], str, str]:
+    """(vector, its model, who made it)."""
+    if embedding is None and model is None:
+        made = embed_by_hash(query)
+        assert isinstance(made["embedding"], list)  # noqa: S101  # for the type checker
+        return made["embedding"], str(made["model"]), f"rules:{made['model']}"
+    if not embedding or not model or _cosine(embedding, embedding) is None:
+        raise Refused(
+            "bad-data", "`embedding` is a list of numbers, not all zero, and `model` says whose they are"
+        )
+    return embedding, model, f"model:{model}"
 
 
 def _entries(namespace: str) -> list[tuple[str, Any]]:

@@ -18,6 +18,7 @@ from cogcli.official.sentences import (
     content_words,
     ends_whole,
     overlap,
+    reads_english,
     require_size,
     split_sentences,
     split_words,
@@ -40,6 +41,7 @@ _VOWELS = re.compile(r"[aeiouyàâäáãåæèéêëìíîïòóôöõøùúûü
 # Flesch reading ease: the least score of each level.
 _LEVELS = ((80.0, "easy"), (60.0, "plain"), (40.0, "demanding"))
 _WORDS_PER_MINUTE = 230
+_ENOUGH_WORDS = 10
 # A line without a full stop is a title or a label as a rule; the first sentence says what the text is about.
 _WHOLE = {True: 1.0, False: 0.5}
 _OPENING = 1.25
@@ -205,7 +207,8 @@ def _keywords(ranked: list[tuple[str, float, int]], method: str) -> dict[str, ob
 def score_readability(text: str) -> dict[str, object]:
     """How long and how hard to read: counts, minutes, and for English the Flesch and Flesch-Kincaid scores.
 
-    `level` is easy, plain, demanding or hard; `unrated` if under nine tenths of the letters are basic Latin.
+    `level` is easy, plain, demanding or hard; `unrated` if under nine tenths of the letters are basic Latin, and where
+    a text of ten words or more has too few of those that English ones are full of.
     """
     sentences = _read(text)
     words = [word for sentence in sentences for word in split_words(sentence.text)]
@@ -216,7 +219,7 @@ def score_readability(text: str) -> dict[str, object]:
         "words_per_sentence": round(len(words) / len(sentences), 1) if sentences else 0.0,
         "minutes": round(len(words) / _WORDS_PER_MINUTE, 1),
     }
-    if not words or not _mostly_latin(words):
+    if not words or not _mostly_latin(words) or (len(words) >= _ENOUGH_WORDS and not reads_english(text)):
         return {"level": "unrated", "measures": measures}
     per_sentence = len(words) / len(sentences)
     per_word = sum(map(_syllables, words)) / len(words)

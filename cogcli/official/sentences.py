@@ -193,6 +193,12 @@ def tells(word: str) -> bool:
     return len(word) > 1 and word.replace("’", "'") not in STOP_WORDS
 
 
+def reads_english(text: str) -> bool:
+    """Whether every tenth word at least is one that English texts are full of; texts without words do."""
+    words = split_words(text)
+    return 10 * sum(word.replace("’", "'") in STOP_WORDS for word in words) >= len(words)
+
+
 def content_words(text: str) -> list[str]:
     """The words of a text that say something by themselves."""
     return [word for word in split_words(text) if tells(word)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from cogcli.official.sentences import Sentence, require_size, split_sentences, split_words
+from cogcli.official.sentences import Sentence, reads_english, require_size, split_sentences, split_words
 from cogcli.sdk import Refused
 
 _MAX_TEXT = 100_000
@@ -47,7 +47,7 @@ def _require_english(text: str) -> None:
     if not letters:
         raise Refused("no-evidence", "the text has no words to judge by")
     language = "another script" if sum(map(str.isascii, letters)) < 0.9 * len(letters) else ""
-    if not language and len(letters) >= _LEAST_LETTERS:
+    if not language and (len(letters) >= _LEAST_LETTERS or not reads_english(text[:10_000])):
         from cogcli.official.text import detect_language
 
         found = detect_language(text)

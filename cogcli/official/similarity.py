@@ -8,6 +8,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from cogcli.official.sentences import (
+    NUMBER,
+    WORD,
     ClaimSource,
     claims_in,
     content_words,
@@ -93,7 +95,7 @@ def compare_texts(text_a: str, text_b: str, dimensions: list[str] | None = None)
 
 
 def _cosine(text_a: str, text_b: str) -> float:
-    a, b = Counter(content_words(text_a)), Counter(content_words(text_b))
+    a, b = (Counter((*content_words(text), *NUMBER.findall(text))) for text in (text_a, text_b))
     if not a or not b:
         return 1.0 if a == b else 0.0
     product = sum(count * b[word] for word, count in a.items())
@@ -105,7 +107,9 @@ def _sequence(text_a: str, text_b: str) -> float:
 
     a, b = _parts(text_a), _parts(text_b)
     if max(len(a), len(b)) <= 1:
-        a, b = split_words(text_a)[:_MAX_SENTENCES], split_words(text_b)[:_MAX_SENTENCES]
+        a, b = (
+            [word.casefold() for word in WORD.findall(text)[:_MAX_SENTENCES]] for text in (text_a, text_b)
+        )
     return SequenceMatcher(None, a, b).ratio()
 
 

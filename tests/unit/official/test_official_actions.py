@@ -77,3 +77,25 @@ def test_what_is_told_stands_in_its_line(text: str) -> None:
             assert one.get("what", one.get("text")) in lines[one["line"] - 1]
             assert (one.get("who") or "") in text
             assert (one.get("due") or "") in text
+
+
+@pytest.mark.parametrize(
+    ("text", "who", "what", "due"),
+    [
+        (
+            "Please send us the note by 14 April 2026.",
+            None,
+            "send us the note by 14 April 2026.",
+            "14 April 2026",
+        ),
+        ("Mr. J. Smith will call you by Friday.", "Mr. J. Smith", "call you by Friday.", "Friday"),
+        ("Dr. Holm, please bring the charts.", "Dr. Holm", "bring the charts.", None),
+    ],
+)
+def test_what_a_letter_asks_for_is_an_action(text: str, who: str | None, what: str, due: str | None) -> None:
+    assert extract_actions(text)["actions"] == [{"what": what, "who": who, "due": due, "line": 1}]
+
+
+@pytest.mark.parametrize("text", ["Please note that the quay is closed.", "Please find the plan attached."])
+def test_what_is_only_polite_is_no_action(text: str) -> None:
+    assert extract_actions(text)["actions"] == []

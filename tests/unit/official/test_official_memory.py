@@ -185,3 +185,17 @@ def test_what_is_no_vector_is_passed_over(embedding: list[Any]) -> None:
 def test_top_k_is_a_number_of_results(top_k: float) -> None:
     with pytest.raises(Refused):
         search_vectors("harbour", top_k=top_k)
+
+
+def test_vectors_of_a_model_are_searched_by_a_vector_of_it() -> None:
+    store_entry("north", {"text": "north", "embedding": [1.0, 0.0], "model": "m"})
+    store_entry("east", {"text": "east", "embedding": [0.0, 1.0], "model": "m"})
+    found = search_vectors("up", embedding=[2, 1], model="m", top_k=1)
+    assert found["results"] == [{"key": "north", "score": 0.894427, "value": {"text": "north", "model": "m"}}]
+    assert (found["total_searched"], found["method"]) == (2, "model:m")
+
+
+@pytest.mark.parametrize("given", [{"embedding": [1.0]}, {"model": "m"}, {"embedding": [0.0], "model": "m"}])
+def test_half_a_vector_of_the_query_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="whose they are"):
+        search_vectors("up", **given)

@@ -146,7 +146,15 @@ def test_short_words_read_easily_and_long_ones_do_not() -> None:
     assert score_readability(hard)["level"] == "hard"
 
 
-@pytest.mark.parametrize("text", ["", "12 34", "Судно опаздывает на два часа."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "12 34",
+        "Судно опаздывает на два часа.",
+        "Der Hafenmeister verschiebt die Ankunft auf den Morgen. Alle Schiffe warten in der Bucht.",
+    ],
+)
 def test_what_the_english_formula_does_not_fit_is_unrated(text: str) -> None:
     found = score_readability(text)
     assert found["level"] == "unrated"

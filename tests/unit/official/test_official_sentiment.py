@@ -51,3 +51,10 @@ def test_what_the_list_cannot_judge_is_refused(reason: str, text: str) -> None:
     with pytest.raises(Refused) as refused:
         rate_sentiment(text)
     assert refused.value.reason == reason
+
+
+def test_a_short_text_that_does_not_read_as_english_is_looked_at_too() -> None:
+    with pytest.raises(Refused, match="in de") as refused:
+        rate_sentiment("Das ist ein schrecklicher Tag und ich hasse es.")
+    assert refused.value.reason == "unsupported"
+    assert rate_sentiment("Quay service: excellent, fast, friendly crew.")["sentiment"] == "positive"

@@ -87,3 +87,9 @@ def test_more_sentences_than_can_be_compared_are_refused() -> None:
     with pytest.raises(Refused) as refused:
         compare_texts("Hi you. " * 3_000, "b")
     assert refused.value.reason == "too-large"
+
+
+def test_texts_that_differ_in_a_number_are_not_equal() -> None:
+    found: Any = compare_texts("The fee is 40 euros.", "The fee is 45 euros.")
+    assert found["similarity"] < 0.9
+    assert compare_texts("The fee is 40 euros.", "The fee is  40 euros")["similarity"] == 1
