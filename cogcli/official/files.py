@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _SYSTEM_PLACES = ("/dev", "/proc", "/sys", "/run")
 _SECRET_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"))
 _SECRET_FILES = frozenset(
-    (".env", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials.json")
+    ".env .netrc .pgpass .npmrc .pypirc .git-credentials credentials.json .htpasswd .my.cnf .vault-token"
+    " shadow shadow- gshadow gshadow- master.passwd".split()
 )
 _SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore")
 _SECRET_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")

@@ -92,6 +92,7 @@ def test_ordinary_documents_pass_the_gate(path: str) -> None:
         "app/.env.production",
         "certs/server.PEM",
         "id_rsa",
+        "/etc/shadow",
     ],
 )
 def test_system_folders_and_credentials_do_not(path: str) -> None:
