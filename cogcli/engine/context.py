@@ -130,6 +130,10 @@ class Engine:
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
+        self.timeout_seconds = options.timeout_seconds
+        """The limit of time of the root run; on resume the one that was given last."""
+        self.timed_ms = 0
+        """On resume: milliseconds of that limit that were used before."""
         self.loop = Loop(options.max_workers, live=self.is_live)
         self._plans: dict[str, StepPlan] = {}
 

@@ -62,11 +62,14 @@ class Limit(NamedTuple):
 
 
 def run_limit(engine: Engine) -> Limit | None:
-    """The limit of time that the options of a run set."""
-    seconds = engine.options.timeout_seconds
+    """What is left of the limit of time that a run was given."""
+    seconds = engine.timeout_seconds
     if seconds is None:
         return None
-    return Limit(seconds, lambda: RunTimeoutError("run.timeout", f"exceeded {seconds:g} s"))
+    return Limit(
+        max(0.0, seconds - engine.timed_ms / 1000),
+        lambda: RunTimeoutError("run.timeout", f"exceeded {seconds:g} s"),
+    )
 
 
 class RunProgram(Protocol):

@@ -244,11 +244,15 @@ def run_resumed(
     checkpoint: PayloadDict,
     caused_by: str | None,
     changed_specs: Sequence[str] = (),
+    timeout_seconds: float | None = None,
 ) -> Draft:
-    """The run continues in the same log; specs that are not those it began with are named."""
+    """The run continues in the same log; specs that are not those it began with are named, and a limit of time that is
+    new."""
     payload: PayloadDict = {"reason": reason, "checkpoint": checkpoint}
     if changed_specs:
         payload["changed_specs"] = list(changed_specs)
+    if timeout_seconds is not None:
+        payload["timeout_seconds"] = timeout_seconds
     return _draft("run.resumed", run_id, payload, None, "system", caused_by)
 
 

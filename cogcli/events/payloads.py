@@ -289,6 +289,7 @@ class Runtime(Payload):
     dropped_bytes: Count | None = None
     signal: str | None = None
     changed_specs: list[str] | None = None
+    timeout_seconds: float | None = None
 
 
 class Heartbeat(Payload):

@@ -180,6 +180,7 @@ def engine_over_log(
         contradictions=Contradictions.recorded(started.payload),
         **parts,
     )
+    engine.timeout_seconds = log.timeout
     engine.passes_null = rules_of(started.payload) == FIRST
     return engine
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
 from cogcli.events.build import IN_DOUBT
@@ -65,6 +66,9 @@ class LogIndex:
         self.answered_at: dict[ScopeKey, int] = {}
         """By step: the position at which its result was there first."""
         self.sittings = ActiveTime()
+        self.timeout: float | None = None
+        """The limit of time of the run, in seconds: that of its options, else the one a resumption gave last."""
+        self._timed_from = 0
         self.started: Event | None = None
         self.last: Event | None = None
         self.changed: Event | None = None
@@ -102,8 +106,11 @@ class LogIndex:
             self.keys[key] = event.payload["idempotency_key"]
         if kind == "run.resumed" and event.payload.get("changed_specs"):
             self.changed = self.changed or event
+        if kind == "run.resumed" and "timeout_seconds" in event.payload:
+            self.timeout, self._timed_from = event.payload["timeout_seconds"], self.sittings.milliseconds or 0
         if kind == "run.started" and self.started is None:
             self.started = event
+            self.timeout = object_of(event.payload.get("options")).get("timeout_seconds")
         elif kind == "step.started":
             self.intents[key] = event
         elif kind == "call.retried" and event.payload["reason"] == "resumed":
@@ -140,6 +147,11 @@ class LogIndex:
     def root(self) -> str | None:
         """The id of the root run; None in a log without a beginning."""
         return self.started.run_id if self.started else None
+
+    @property
+    def timed_ms(self) -> int:
+        """The milliseconds of `timeout` that are used: all sittings since it was given."""
+        return max(0, (self.sittings.milliseconds or 0) - self._timed_from)
 
     @property
     def full(self) -> Event | None:

@@ -12,12 +12,13 @@ from unicodedata import normalize
 
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
-from cogcli.core.errors import EnvironmentRefusal, PolicyApprovalError, UsageError
+from cogcli.core.errors import EnvironmentRefusal, PolicyApprovalError, RunTimeoutError, UsageError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import is_plain_name
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
+from cogcli.engine.run import SKILL
 from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
 from cogcli.events import build
@@ -73,6 +74,8 @@ class ResumeRequest(NamedTuple):
     abort: bool = False
     """Close the run: nothing new starts, it ends with the status `aborted`."""
     durability: str = "process"
+    timeout: float | None = None
+    """Seconds that the run may take from now on; None: what is left of those that it was given before."""
 
 
 def resume(
@@ -87,7 +90,8 @@ def resume(
     """Continue an interrupted or paused run in its own log, with its own ids and options, and seal it if it ends.
 
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
-    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
+    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`; RunTimeoutError where no time is
+    left, and nothing is appended.
     """
     redactor = Redactor()
     journal, events, _ = Store(environment.runs_dir, sign=environment.signer()).reopen(
@@ -138,6 +142,8 @@ class _Resumption(NamedTuple):
     def run(self, redactor: Redactor, listener: Callable[[Event], None], control: Control) -> RunResult:
         """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
         environment, request, journal, log = self.environment, self.request, self.journal, self.log
+        if not request.abort:
+            self._require_time()
         catalog, selection, selected, changed = self._specs()
         answers = _match_answers(log, request)
         for asked, granted in answers:
@@ -171,6 +177,18 @@ class _Resumption(NamedTuple):
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
+
+    def _require_time(self) -> None:
+        """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
+        became of a call in doubt can still be said: what is new fails then."""
+        total, used = self.log.timeout, self.log.timed_ms / 1000
+        if self.request.timeout is None and total is not None and used >= total and not self.request.in_doubt:
+            name = self.directory.name
+            text = f"the {total:g} s of this run are used up: its sittings took {used:.1f} s"
+            hint = "give it more with --timeout, or close it with --abort"
+            error = RunTimeoutError("run.timeout", text, hint=hint)
+            error.next = (f"cogcli resume {name} --timeout {total:g}", f"cogcli resume {name} --abort")
+            raise error
 
     def _run_engine(self, engine: Engine, control: Control, agent: AgentRun | None) -> RunResult:
         skill, first = self.started.payload["skill"]["id"], request_from(self.started)
@@ -211,8 +229,10 @@ class _Resumption(NamedTuple):
             asked=log.asked if request.allow_changed_specs else None,
         )
         engine.waits_in_doubt = not request.abort
-        engine.spent_ms = log.sittings.milliseconds
-        limit = agent.program.limit(engine) if agent else None
+        engine.spent_ms, engine.timed_ms = log.sittings.milliseconds, log.timed_ms
+        if request.timeout is not None:
+            engine.timeout_seconds, engine.timed_ms = request.timeout, 0
+        limit = (agent.program if agent else SKILL).limit(engine)
         return engine
 
     def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
@@ -268,6 +288,7 @@ class _Resumption(NamedTuple):
             checkpoint=checkpoint,
             caused_by=last.id,
             changed_specs=changed,
+            timeout_seconds=None if request.abort else request.timeout,
         )
         self.journal.append(draft)
 

@@ -10,7 +10,18 @@ from cogcli.app import episodes
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
-from cogcli.cli.options import SAFETY, Flags, Progress, argument, command, switch, text, wrong_flag
+from cogcli.cli.options import (
+    EXECUTION,
+    SAFETY,
+    Flags,
+    Progress,
+    argument,
+    command,
+    seconds,
+    switch,
+    text,
+    wrong_flag,
+)
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES
 from cogcli.episode.listing.episode_row import EpisodeFilter
@@ -39,6 +50,9 @@ class ResumeFlags(Flags):
     )
     abort: bool = switch(
         "--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY
+    )
+    timeout: float | None = seconds(
+        "--timeout", "seconds from now on", EXECUTION, default="what is left of those it had"
     )
     progress: Progress
 
@@ -74,6 +88,7 @@ def resume(
         allow_changed_specs=flags.allow_changed_specs,
         abort=_abort(flags),
         durability=str(context.settings.value("durability")),
+        timeout=flags.timeout,
     )
     result, listener = resume_run(context, directory, request)
     if not flags.abort:
@@ -97,7 +112,12 @@ def _no_episode(context: CommandContext) -> UsageError:
 def _abort(flags: ResumeFlags) -> bool:
     if not flags.abort:
         return False
-    answers = {"--approve": flags.approve, "--reject": flags.reject, "--in-doubt": flags.in_doubt}
+    answers = {
+        "--approve": flags.approve,
+        "--reject": flags.reject,
+        "--in-doubt": flags.in_doubt,
+        "--timeout": flags.timeout,
+    }
     for flag, given in answers.items():
         if given:
             raise wrong_flag(f"`--abort` closes the run, `{flag}` goes on with it", "keep one")
