@@ -52,6 +52,23 @@ def test_a_wrong_line_is_told_with_its_place(demo: Any, text: str, line: int, sa
     demo.run("ls").assert_ok()
 
 
+@pytest.mark.parametrize("name", ["model.api_key", "model.headers", "token"])
+@pytest.mark.parametrize("value", ["'sk-canary-77'", "['sk-canary-77']", "{a = 'sk-canary-77'}"])
+def test_the_value_of_an_unknown_key_is_not_shown(demo: Any, name: str, value: str) -> None:
+    path = demo.write("cogcli.toml", f"\n{name} = {value}\n".encode())
+    for root in ("project", "own"):
+        if root == "own":
+            own = demo.home / ".config/cogcli/config.toml"
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(path.read_bytes())
+            path.unlink()
+            demo.write("cogcli.toml", b"")
+        result = demo.run("run", "demo.greet", "-p", "text=hi").assert_exit(3)
+        assert f"unknown key `{name}" in result.err
+        assert ":2" in result.err
+        assert "canary" not in result.err + result.out
+
+
 def test_a_projects_table_of_agents_counts_only_once_it_is_trusted(demo: Any) -> None:
     del demo.env["COGCLI_TRUST_PROJECT"]
     demo.write("cogcli.toml", b"[agent]\nprofile = 'auto'\n")

@@ -160,7 +160,9 @@ class ConfigFile:
             self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
         elif key is None:
             hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
-            self._problem(f"unknown key `{name}`", line, 1, hint=hint)
+            # Without a column no line is shown: a text under a key of no known kind may be a secret.
+            is_plain = isinstance(value, bool | int | float)
+            self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
         elif (accepted := convert(key, value)) is None:
             found = "another text" if key.may_hide else _preview(value)
             # Without a column no line is shown.
