@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.jsonvalue import MAX_INTEGER, text_of
@@ -108,11 +109,24 @@ def split_system(request: ModelRequest) -> tuple[str, list[dict[str, str]]]:
     return (text, others) if others else ("", [{"role": "user", "content": text}])
 
 
+_LONG_COUNT: Final = re.compile(
+    rb'("(?:prompt|completion|total|input|output|cache_creation_input|cache_read_input|cached|reasoning)_tokens"'
+    rb"[ \t\r\n]*:[ \t\r\n]*)[0-9]{16,}(?![0-9.eE])"
+)
+"""A count of tokens that may be beyond 2^53, and what stands before it."""
+
+
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ModelError `protocol`."""
+    """The value of a JSON text; a count of tokens beyond what JSON may hold here is null in it: an answer is not lost
+    for how it was counted. Raises ModelError `protocol`."""
     try:
         return loads(text, max_bytes=MAX_REPLY)
     except JsonRefused as error:
+        raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        counted, found = _LONG_COUNT.subn(rb"\1null", raw)
+        with suppress(JsonRefused):
+            if found:
+                return loads(counted, max_bytes=MAX_REPLY)
         raise ModelError("protocol", f"the answer is no JSON: {error}") from error
 
 

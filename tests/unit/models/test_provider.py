@@ -277,6 +277,22 @@ def test_counts_are_the_providers_and_what_it_does_not_count_is_estimated() -> N
         assert ask(opened("anthropic", server.url), request()).usage == (115, 3, False)
 
 
+def test_a_count_beyond_what_json_may_hold_counts_as_none(adapter: str) -> None:
+    most = 10**19
+    names = (
+        ("prompt_tokens", "completion_tokens", "total_tokens") if adapter == "openai" else ("input_tokens",)
+    )
+    counts = {**dict.fromkeys(names, most), "output_tokens": 3}
+    with serving(answering({**WHOLE[adapter], "usage": counts})) as server:
+        reply = ask(opened(adapter, server.url), request())
+    assert reply.text == "hi"
+    assert reply.usage.estimated
+    assert 0 < reply.usage.tokens_in < 1000
+    with serving(answering({**WHOLE[adapter], "other": most})) as server:
+        error = failure(opened(adapter, server.url), request())
+    assert error.kind == "protocol"
+
+
 @pytest.mark.parametrize(
     ("reason", "finish"),
     [
