@@ -174,6 +174,8 @@ class ModelCalls:
 
     def _note_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
         members = {"attempt": attempt, "reason": error.kind, "wait_ms": round(wait * 1000)}
+        if error.retry_after is not None and error.retry_after > wait:
+            members["asked_ms"] = round(error.retry_after * 1000)
         self._emit("model.retried", {"call_id": call_id, **members, "error": error.to_payload()})
 
     def _note_answer(

@@ -339,12 +339,14 @@ class ModelRequested(Payload):
 
 
 class ModelRetried(Payload):
-    """A model is asked the same once more, for this reason."""
+    """A model is asked the same once more, for this reason. `asked_ms`: the wait that its provider asked for, where
+    that was cut to `wait_ms`."""
 
     call_id: str
     attempt: Count
     reason: str
     wait_ms: Count
+    asked_ms: Count | None = None
     error: Json
 
 

@@ -126,7 +126,8 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "context.compiled": EventType("interpret", "ContextCompiled", detail=True, words=("turn", "context_hash")),
     "model.requested": EventType("reason", "ModelRequested", begins=True, words=("turn", "call_id", "purpose")),
     "model.retried": EventType(
-        "reason", "ModelRetried", begins=True, answers_request=True, words=("call_id", "attempt", "reason", "wait_ms"),
+        "reason", "ModelRetried", begins=True, answers_request=True,
+        words=("call_id", "attempt", "reason", "wait_ms", "asked_ms"),
         attributes=("call_id", "attempt", "reason", "wait_ms"),
     ),
     "model.resent": EventType("reason", "ModelResent", begins=True, one_process_only=True, words=("call_id",)),

@@ -28,7 +28,7 @@ from cogcli.runs.resume_adapters import ABORT
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal: not compared."""
-_NEW_MEMBERS: Final = frozenset(("input_hash", "input", "facts", "intuition_mode"))
+_NEW_MEMBERS: Final = frozenset(("input_hash", "input", "facts", "intuition_mode", "asked_ms"))
 """Payload members that older logs do not have: compared only where the log has them."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fakes.language_model import FakeModel
 from fakes.runner import ScriptedRunner
 from fakes.runs import RUN_ID, engine_for, request
@@ -15,6 +16,8 @@ from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Limit, RootRun, execute
 from cogcli.engine.tasks import Effects, Spawn
+from cogcli.events.types import row_of
+from cogcli.models import port
 from cogcli.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
 
 QUESTION = ModelRequest(
@@ -96,6 +99,15 @@ def test_a_busy_model_is_asked_again_and_each_try_is_counted() -> None:
     assert events[3][1]["usage"]["llm_calls"] == 3
     assert (asked.outcome, again.outcome) == (REPLY, REPLY)
     assert [payload["call_id"] for name, payload in events if name == "model.requested"] == ["m1", "m2"]
+
+
+def test_a_wait_that_is_cut_says_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port, "_LONGEST_WAIT", 0.0)
+    busy = ModelError("rate_limited", "busy", retry_after=900.0)
+    _, events = ask(FakeModel(busy, REPLY))
+    (retried,) = [payload for name, payload in events if name == "model.retried"]
+    assert (retried["wait_ms"], retried["asked_ms"]) == (0, 900_000)
+    assert "asked_ms" in row_of("model.retried").words
 
 
 def test_an_error_is_an_outcome_and_costs_nothing() -> None:
