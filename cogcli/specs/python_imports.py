@@ -24,6 +24,9 @@ _MOST_BYTES: Final = 1024 * 1024
 _TRIED: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _DYNAMIC: Final = {"globals", "locals", "vars", "exec", "setattr"}
 """What may bind names that no statement shows."""
+_SEARCH: Final = {
+    "sys.path", "sys.meta_path", "sys.path_hooks", "sys.modules", "site.addsitedir", "__path__",
+}  # fmt: skip
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 LEFT_OUT: Final = ("node_modules", "__pycache__")
 INSTALLED: Final = "pyvenv.cfg"
@@ -67,9 +70,14 @@ class _ImportWalk:
         self._root = root
         self._operations = operations
         self._waiting: list[_Found] = []
-        self._seen: set[tuple[str, ...]] = set()
+        self._seen: dict[tuple[str, ...], bool] = {}
+        """By module whether it is imported for certain."""
+        self._certain = True
+        """Whether what is looked at is done for certain."""
         self._trees: dict[str, ast.Module | str] = {}
         self._installed: dict[str, list[str] | None] = {}
+        self._looks_itself = False
+        """Whether some code changes where modules are found: then it may find what is missing here."""
 
     def failures(self) -> list[FailedImport]:
         found: list[FailedImport] = []
@@ -78,7 +86,11 @@ class _ImportWalk:
         while self._waiting and len(self._seen) <= _MOST_FILES:
             one = self._waiting.pop()
             found += self._of_file(one)
-        return sorted(set(found))
+        if self._looks_itself:
+            found = [failed._replace(certain=False) for failed in found]
+        # What was first reached by chance, and then for certain, was looked at twice.
+        certain = {failed[:5] for failed in found if failed.certain}
+        return sorted({failed for failed in found if failed.certain or failed[:5] not in certain})
 
     def _enter(self, parts: tuple[str, ...]) -> int:
         """Look at a module below the root, and at the packages that it lies in; how many of the parts there are."""
@@ -86,8 +98,8 @@ class _ImportWalk:
             found = self._below(parts[:count])
             if found is None or (count < len(parts) and not found.is_package):
                 return count - 1 if found is None else count
-            if found.parts not in self._seen:
-                self._seen.add(found.parts)
+            if found.parts not in self._seen or (self._certain and not self._seen[found.parts]):
+                self._seen[found.parts] = self._certain
                 self._waiting.append(found)
         return len(parts)
 
@@ -119,15 +131,17 @@ class _ImportWalk:
         return self._trees[file]
 
     def _of_file(self, found: _Found) -> Iterator[FailedImport]:
-        tree = self._tree(found.file) if found.file else None
+        tree, always = self._tree(found.file) if found.file else None, self._seen[found.parts]
         if isinstance(tree, str):
-            hint = "correct it"
-            yield FailedImport(found.file, 1, ".".join(found.parts), f"it cannot be read: {tree}", hint, True)
+            text = f"it cannot be read: {tree}"
+            yield FailedImport(found.file, 1, ".".join(found.parts), text, "correct it", always)
         elif tree is not None:
+            self._looks_itself |= _changes_search(tree)
             called = self._operations if found.parts == self._module else ()
             for node, certain in _imports(tree.body, called, certain=True):
+                self._certain = certain and always
                 for name, looked_for, hint in self._faults(found, node):
-                    yield FailedImport(found.file, node.lineno, name, looked_for, hint, certain)
+                    yield FailedImport(found.file, node.lineno, name, looked_for, hint, self._certain)
 
     def _faults(self, importer: _Found, node: Import) -> Iterator[tuple[str, str, str]]:
         """What one statement imports that is not there: name, what was looked for, hint."""
@@ -304,6 +318,16 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 def _is_for_types(test: ast.expr) -> bool:
     return "TYPE_CHECKING" in _names_in(test)
+
+
+def _changes_search(tree: ast.Module) -> bool:
+    """Whether a module names what decides where modules are found."""
+    return any(
+        (isinstance(node, ast.Attribute) and f"{getattr(node.value, 'id', '')}.{node.attr}" in _SEARCH)
+        or (isinstance(node, ast.Name) and node.id in _SEARCH)
+        or (isinstance(node, ast.ImportFrom) and node.module == "sys")
+        for node in ast.walk(tree)
+    )
 
 
 def _names_in(node: ast.AST) -> set[str]:

@@ -136,11 +136,21 @@ def test_what_a_program_tries_is_no_failure(beside: Any, source: str) -> None:
 
 
 def test_an_import_of_a_function_that_nobody_binds_is_a_warning(beside: Any) -> None:
-    text = (beside.root / "demo_services.py").read_text() + "\ndef other(text):\n    import gone\n"
+    text = (beside.root / "demo_services.py").read_text() + "\ndef other(text):\n    import helpers.lost\n"
+    beside.write("helpers/lost.py", "import gone\n")
     beside.write("demo_services.py", text.encode())
     problems = beside.run("validate", "--json").assert_ok().json["problems"]
     assert [each["severity"] for each in problems if each["code"] == "service.module"] == ["W"]
     assert beside.run(*RUN).assert_ok()
+
+
+def test_a_program_that_looks_for_modules_itself_may_find_them(beside: Any) -> None:
+    beside.write("lib/gone_x.py", "WORD = 'x'\n")
+    text = (beside.root / "demo_services.py").read_text()
+    look = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + '/lib')\nimport gone_x\n"
+    beside.write("demo_services.py", (look + text).encode())
+    assert len(faults(beside)) == 1
+    assert beside.run(*RUN).assert_ok().json == {"text": "a"}
 
 
 def test_of_a_project_that_is_not_trusted_nothing_is_run(beside: Any) -> None:
