@@ -17,9 +17,9 @@ def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> d
     """The items that can be had, with `text` and `source_type`; in `failed` the others, with the `error` and no text.
 
     An item names its source by one of raw_text, fs_path, pdf_path, url and memory_key, or by a `source_ref` of `type`
-    and `value`; a text stands for an address or for itself. Files are read as documents are, pages fetched as pages
-    are, values found in the project's memory: what these refuse is refused here. With `max_chunk_size` an item for
-    each piece of a text, `ID#1` and so on. Raises Refused where not one can be had.
+    and `value`, or has its `text`; a text stands for an address or for itself. Files are read as documents are, pages
+    fetched as pages are, values found in the project's memory: what these refuse is refused here. With
+    `max_chunk_size` an item for each piece of a text, `ID#1` and so on. Raises Refused where not one can be had.
     """
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")
@@ -73,7 +73,9 @@ def _source(item: dict[str, Any]) -> tuple[str, str]:
     if isinstance(ref, dict) and isinstance(ref.get("value"), str):
         kind = str(ref.get("type"))
         return (kind if kind in _KINDS else ""), ref["value"]
-    return next(((kind, item[kind]) for kind in _KINDS if isinstance(item.get(kind), str)), ("", ""))
+    named = [(kind, item[kind]) for kind in _KINDS if isinstance(item.get(kind), str)]
+    own = [("raw_text", item["text"])] if isinstance(item.get("text"), str) else []
+    return next(iter(named + own), ("", ""))
 
 
 def _text_of(kind: str, value: str) -> str:

@@ -95,3 +95,11 @@ def test_pieces_of_a_text_are_items_of_their_own() -> None:
     assert isinstance(items, list)
     assert [item["id"] for item in items] == ["a#1", "a#2", "a#3", "source-2#1"]
     assert all(len(item["text"]) <= 30 and item["text"] in text + "Short." for item in items)
+
+
+def test_an_item_that_has_its_text_needs_no_source() -> None:
+    found = retrieve_sources(
+        [{"title": "A", "text": "Sales rose."}, {"raw_text": "First.", "text": "Second."}]
+    )
+    assert [one["text"] for one in found["items"]] == ["Sales rose.", "First."]  # type: ignore[attr-defined]
+    assert found["failed"] == []
