@@ -23,7 +23,7 @@ from cogcli.official.sentences import (
     split_sentences,
     split_words,
     stemmer,
-    tells,
+    telling,
 )
 from cogcli.sdk import Refused
 
@@ -189,7 +189,10 @@ def extract_stemmed_keywords(text: str, max_keywords: int = 10, language: str = 
     """
     _at_least_one(max_keywords=max_keywords)
     least = 3 if language == "en" else 4
-    forms = Counter(word for word in content_words(text) if least <= len(word) <= _MAX_STEM_LETTERS)
+    says = telling(text)
+    forms = Counter(
+        word for word in split_words(text) if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
+    )
     stem = stemmer(language)
     families: dict[str, list[tuple[str, int]]] = {}
     for form, count in forms.most_common(_MAX_STEMMED):
@@ -264,10 +267,11 @@ def check_summary(text: str, summary: str) -> dict[str, object]:
 def _phrases(text: str) -> list[tuple[str, ...]]:
     """Every run of one to three content words that no stop word or punctuation cuts."""
     phrases: list[tuple[str, ...]] = []
+    says = telling(text)
     for piece in (piece for sentence in _read(text) for piece in PUNCTUATION.split(sentence.text)):
         run: list[str] = []
         for word in split_words(piece):
-            run = [*run[1 - _MAX_PHRASE :], word] if tells(word) else []
+            run = [*run[1 - _MAX_PHRASE :], word] if says(word) else []
             # Pairs of characters overlap: side by side they are no phrase.
             run = run[-1:] if UNSPACED.match(word) else run
             phrases.extend(tuple(run[start:]) for start in range(len(run)))

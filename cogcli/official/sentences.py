@@ -1,7 +1,8 @@
 """Running text as sentences and words, as all shipped functions of texts read it.
 
 Sentences are what stands in the text, character by character. Words come from white space and punctuation; scripts
-written without spaces are read as pairs of characters. Stop words are English, abbreviations English and German.
+written without spaces are read as pairs of characters. Stop words are English, but
+for keywords; abbreviations English and German.
 """
 
 from __future__ import annotations
@@ -57,6 +58,29 @@ STOP_WORDS = _listed(
     though through thus to too two under until up upon us use used uses using very via was wasn't way we we're
     well were weren't what when where whether which while who whom whose why will with within without won't would
     wouldn't yet you you're your yours"""
+)
+# Of German, French, Spanish, Italian, Dutch and Portuguese, for texts that do not read as English.
+OTHER_STOP_WORDS = _listed(
+    """aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies
+    diese diesem diesen dieser dieses doch dort durch ein eine einem einen einer eines er es etwas euch für haben hat
+    hatte ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in ist ja jede jeder kann kein keine können mehr mich mir mit
+    muss nach nicht noch nun nur ob oder ohne sehr sein seine seiner seit sich sie sind so über um und uns unser unsere
+    unter vom von vor war waren was weil wenn werden wie wieder wir wird wo zu zum zur zwischen
+    au aux avec ce ces cette dans de des du elle elles en est et été être eux il ils je la le les leur leurs lui mais me
+    même mes moi mon ne nos notre nous on ont ou où par pas plus pour qu que qui sa sans se ses son sont sous sur ta te
+    tes ton très tu un une vos votre vous
+    al algo como con del desde donde el ella ellas ellos entre era es esa ese eso esta este esto están está fue ha hay
+    la las le les lo los más mi muy ni no nos o para pero por porque que se ser si sin sobre son su sus también te tiene
+    todo un una uno unos y ya yo
+    ai alla alle anche che chi ci come cui da dal dalla degli dei del della delle di e era essere gli ha hanno ho i il
+    io la le lei loro lui ma mi nei nel nella non o per perché più quando questa questo se si sono su sua sul sulla suo
+    tra tu un una uno
+    aan al als bij dan dat de deze die dit door een en er had heb hebben heeft het hij hoe hun ik in is je kan maar me
+    meer met mijn naar niet nog nu of om onder ons ook op over te tot uit van veel voor waar was wat we wel werd wie
+    wij wordt ze zich zij zijn zo zou
+    ao aos as até com da das de dela dele do dos e ela elas ele eles em entre era essa esse esta este eu foi há isso já
+    mais mas me mesmo meu minha muito na nas nem no nos não o os ou para pela pelo por quando que quem se sem ser seu
+    sua são também te tem um uma você à às é"""
 )
 STEMMED = {
     "da": "danish",
@@ -197,6 +221,13 @@ def reads_english(text: str) -> bool:
     """Whether every tenth word at least is one that English texts are full of; texts without words do."""
     words = split_words(text)
     return 10 * sum(word.replace("’", "'") in STOP_WORDS for word in words) >= len(words)
+
+
+def telling(text: str) -> Callable[[str], bool]:
+    """What asks of a word of this text whether it says something by itself."""
+    if reads_english(text):
+        return tells
+    return lambda word: tells(word) and word not in OTHER_STOP_WORDS
 
 
 def content_words(text: str) -> list[str]:

@@ -122,6 +122,20 @@ def test_stop_words_and_numbers_are_no_keywords() -> None:
     assert extract_keywords("The 12 and the 30 of it, isn’t it?")["keywords"] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "keywords"),
+    [
+        ("Die Lieferung ist sehr spät, und wir warten auf die Lieferung.", ["lieferung", "spät", "warten"]),
+        ("Le port est fermé, mais les navires sont dans le port.", ["port", "fermé", "navires"]),
+        ("They die in the war.", ["die", "war"]),
+    ],
+)
+def test_words_that_only_join_others_are_no_keywords_in_other_languages_either(
+    text: str, keywords: list[str]
+) -> None:
+    assert extract_keywords(text)["keywords"] == keywords
+
+
 def test_words_of_scripts_with_vowel_signs_stay_whole() -> None:
     assert extract_keywords("नमस्ते दुनिया। नमस्ते जहाज।")["keywords"][0] == "नमस्ते"  # type: ignore[index]
 
