@@ -48,16 +48,21 @@ class CommandContext:
             from cogcli.app.settings import Settings
 
             self._settings = Settings(self.call.given, self.environ)
-            if self.kind not in _WITHOUT_SPECS and not self._settings.project:
-                self._warn_of_idle_host(self._settings)
+            if self.kind not in _WITHOUT_SPECS:
+                self._warn_of_idle_files(self._settings)
         return self._settings
 
-    def _warn_of_idle_host(self, settings: Settings) -> None:
-        """Warn where host overrides lie in a directory that is no project: they decide nothing there."""
-        if not settings.has_idle_host:
-            return
-        message = "`.agent-skills/` decides nothing: it counts in a project, and there is none here"
-        self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
+    def _warn_of_idle_files(self, settings: Settings) -> None:
+        """Warn where what is said of specs counts for nothing: host overrides in a directory that is no project, and
+        lenient roots of a project that is not trusted."""
+        if settings.has_idle_host:
+            message = "`.agent-skills/` decides nothing: it counts in a project, and there is none here"
+            self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
+        elif self.kind != "config" and settings.has_idle_leniency:
+            message = (
+                "`[roots]` of cogcli.toml counts once the project is trusted: until then every root is strict"
+            )
+            self.warn(EnvironmentRefusal("service.untrusted", message, next=("cogcli config trust",)))
 
     def reread_settings(self) -> Settings:
         """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""

@@ -129,6 +129,9 @@ def test_a_root_does_not_call_itself_lenient_and_an_untrusted_project_calls_none
     untrusted = (
         vendor.run("validate", "--json", env={"COGCLI_TRUST_PROJECT": "0"}).assert_exit(1).json["problems"]
     )
+    told = vendor.run("validate", env={"COGCLI_TRUST_PROJECT": "0"}).err
+    assert "counts once the project is trusted" in told
+    assert "next: cogcli config trust" in told
     assert ("yaml.duplicate-key", "E") in {(p["code"], p["severity"]) for p in untrusted}
     vendor.write("cogcli.toml", STRICT)
     vendor.write("reg/cogcli.toml", '[roots."."]\ncontracts = "lenient"\n')

@@ -59,6 +59,13 @@ class Settings:
             return False
 
     @property
+    def has_idle_leniency(self) -> bool:
+        """Whether the project calls a root lenient and is not trusted, so that all are strict."""
+        own = next((file for file in self.files if file.project), None)
+        said = own.values.get(ROOTS, {}).values() if own else ()
+        return any(each.get("contracts") == "lenient" for each in said) and not self.trust
+
+    @property
     def files(self) -> list[ConfigFile]:
         """The configuration files in order of precedence, read once."""
         if self._files is None:
