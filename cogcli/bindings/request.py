@@ -15,6 +15,7 @@ from cogcli.mapping.namespaces import walk
 from cogcli.specs.template import (
     AS,
     DATA,
+    EACH,
     FILE,
     LITERAL,
     TemplateSlot,
@@ -107,17 +108,29 @@ def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> An
     head = path[0]
     if head not in given:
         return MISSING
-    value = walk(given[head], path[1:])
+    value = _reached(given[head], path[1:])
     if value is MISSING:
         raise _missing(path, at, "inside a value that was given")
     return deep_copy(value)
+
+
+def _reached(value: Any, path: tuple[str, ...]) -> Any:
+    """The value at a path, or MISSING; of `*` a list of what each element has there, a text standing for itself."""
+    if EACH not in path:
+        return walk(value, path)
+    star = path.index(EACH)
+    listed = walk(value, path[:star])
+    if not isinstance(listed, list):
+        return MISSING
+    found = [each if isinstance(each, str) else _reached(each, path[star + 1 :]) for each in listed]
+    return MISSING if any(each is MISSING for each in found) else found
 
 
 def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath, around: Surroundings) -> str:
     """The value inside a text; an input that was not given leaves nothing there, but in a path."""
     if slot.of_service:
         return _variable(slot, at, around)
-    value = walk(given, slot.path)
+    value = _reached(given, slot.path)
     if value is MISSING:
         if slot.otherwise is not None:
             return slot.otherwise

@@ -1,4 +1,4 @@
-"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `service.model`, `$${`
+"""Request templates: `input.a`, `input.a.*.b`, `${input.a}`, `x ${input.a:-text} y`, `service.model`, `$${`
 (docs/reference/binding.md#request)."""
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.problems import KeyPath
 
-_PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_][A-Za-z0-9_-]*){0,15}"
+_PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.(?:\*|[A-Za-z0-9_][A-Za-z0-9_-]*)){0,15}"
+EACH: Final = "*"
 _WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
 _VARIABLE: Final = re.compile(r"service\.([A-Za-z_][A-Za-z0-9_]*)")
 _INNER: Final = re.compile(rf"input\.({_PATH})(?::-(.*))?", re.DOTALL)
@@ -30,6 +31,11 @@ class TemplateSlot(NamedTuple):
     whole: bool
     otherwise: str | None = None
     of_service: bool = False
+
+    @property
+    def certain(self) -> tuple[str, ...]:
+        """The path up to its first `*`: beyond it elements may differ."""
+        return self.path[: self.path.index(EACH)] if EACH in self.path else self.path
 
 
 class TemplateFault(ValueError):

@@ -137,3 +137,14 @@ def test_a_picture_goes_to_the_vision_model_twice_at_once(asking: Project, serve
     refused = asking.run("run", "image.caption-and-classify", "--json", "-p", "image=quay.png", *labels)
     assert refused.assert_exit(4).json["error"]["code"] == "safety.gate"
     assert len(server.requests) == 2
+
+
+def test_labels_with_keywords_are_told_to_a_model_and_chosen_by_name(
+    asking: Project, server: TinyModel
+) -> None:
+    labels = [{"label": "late", "keywords": ["delay"]}, {"label": "early"}]
+    given = ("run", "text.detect-language-and-classify", "--json", "-p", f"text={TEXT}")
+    answer = asking.run(*given, "-p", f"labels:={json.dumps(labels)}", "--prefer", "model_openai").assert_ok()
+    assert answer.json["outputs"]["label"] == "late"
+    [sent] = [str(request) for request in server.requests]
+    assert "delay" in sent

@@ -116,8 +116,8 @@ def _check_request(
                 hint = suggest_path(name, capability.inputs, before="input.", after=after)
                 report.error("request.input", path, message, hint=hint)
                 continue
-            inside = follow([shape_of(field)], slot.path[1:], lists=True)
-            report_absent(report, path, ("input", *slot.path), 2, inside)
+            inside = follow([shape_of(field)], slot.certain[1:], lists=True)
+            report_absent(report, path, ("input", *slot.certain), 2, inside)
             if not slot.whole and slot.otherwise is None and not field.required and field.default is None:
                 without = "nothing stands there when it is not given"
                 hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"

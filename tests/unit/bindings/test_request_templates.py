@@ -152,3 +152,13 @@ def test_values_pass_through_whatever_they_look_like(value: Any) -> None:
     assert payload({"x": "input.v"}, {"v": value}) == {"x": value}
     if isinstance(value, str):
         assert payload({"x": "<${input.v}>"}, {"v": value}) == {"x": f"<{value}>"}
+
+
+def test_a_star_takes_a_member_of_each_element_and_a_text_as_it_is() -> None:
+    given = {"labels": [{"label": "late", "keywords": ["delay"]}, "early", {"label": "lost"}]}
+    assert compile_template("input.labels.*.label")(given) == ["late", "early", "lost"]
+    assert compile_template({"a": "input.labels.*.label"})({}) == {}
+    for labels in ([{"name": "late"}], {"label": "late"}, [3]):
+        with pytest.raises(RequestMappingError) as caught:
+            compile_template("input.labels.*.label")({"labels": labels})
+        assert caught.value.code == "request.missing"
