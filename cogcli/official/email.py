@@ -36,7 +36,8 @@ _ENVELOPE = re.compile(rb"From (?:.*\d\d:\d\d|\S+\s*\n|[^\n]*\n[!-9;-~]+:)")
 def read_mailbox(mailbox: str) -> dict[str, object]:
     """The messages of a mailbox of at most 64 MiB, the oldest first as far as they lie in order.
 
-    Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size. A message
+    Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size; `truncated` is
+    true where the text has more than 200,000 characters, and the rest is not there. A message
     whose MIME is broken, and an attachment whose name leads elsewhere, are not there but counted in `skipped`.
     """
     messages: list[dict[str, object]] = []
@@ -116,7 +117,8 @@ def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
         attachments, lost = _attachments(message)
         if any(type(defect).__name__ in _BROKEN for part in parts for defect in part.defects):
             return None, 1
-        return {**_head(message), "text": text, "attachments": attachments}, lost
+        cut: dict[str, object] = {"truncated": True} if len(text) > _MAX_TEXT else {}
+        return {**_head(message), "text": text[:_MAX_TEXT], "attachments": attachments, **cut}, lost
     except (MessageError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return None, 1  # the parser raises these for what it cannot make sense of
 
@@ -141,7 +143,7 @@ def _text_of(body: MIMEPart) -> str:
         from cogcli.official.web import extract_content
 
         content = str(extract_content(content[: 1024 * 1024])["text"])
-    return content.replace("\r\n", "\n").strip()[:_MAX_TEXT]
+    return content.replace("\r\n", "\n").strip()
 
 
 def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:

@@ -166,3 +166,16 @@ def test_the_messages_of_the_python_distribution_are_read_or_skipped() -> None:
         read, skipped = read + len(found["messages"]), skipped + bool(found["skipped"])  # type: ignore[arg-type]
     assert read + skipped >= 40
     assert read > skipped
+
+
+def test_a_text_that_is_cut_says_so(tmp_path: Path) -> None:
+    (tmp_path / "in.mbox").write_bytes(
+        b"".join(
+            b"From a@x Mon Jun  1 10:00:00 2026\nSubject: x\n\n" + b"word \n" * count + b"\n"
+            for count in (3, 50_000)
+        )
+    )
+    short, long = messages(tmp_path / "in.mbox")
+    assert "truncated" not in short
+    assert long["truncated"] is True
+    assert len(long["text"]) == 200_000
