@@ -297,12 +297,14 @@ class Project:
         by: str = "",
         reason: str = "",
         abort: bool = False,
+        timeout: float | None = None,
         on_event: Listener | None = None,
         control: Control | None = None,
     ) -> SkillRun:
         """Continue a run that waits or was cut off, in its own episode. `approve` and `reject` hold ids of approvals,
-        capabilities or gates; `by` is who decides, `NAME` or `NAME:ROLE`. Raises CogcliError as the command does."""
-        request = ResumeRequest(tuple(approve), tuple(reject), by, reason, abort=abort)
+        capabilities or gates; `by` is who decides, `NAME` or `NAME:ROLE`; `timeout` is a new limit of time, in seconds
+        from now on. Raises CogcliError as the command does."""
+        request = ResumeRequest(tuple(approve), tuple(reject), by, reason, abort=abort, timeout=timeout)
         inner = control or Control()
         result = resume.resume(
             self._settings(),

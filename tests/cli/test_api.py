@@ -124,8 +124,10 @@ def test_a_run_that_waits_says_for_what_and_goes_on(demo: Any) -> None:
     while run.status == "pending":
         (asked, *_) = run.episode.waits_for
         assert (asked.capability, asked.input) == ("demo.text.upper", {"text": asked.input["text"]})
-        run = opened.resume(run.episode, approve=[asked.approval_id], by="ann")
+        run = opened.resume(run.episode, approve=[asked.approval_id], by="ann", timeout=60)
     assert run.status == "ok"
+    resumptions = [event.payload for event in run.episode.events() if event.event_type == "run.resumed"]
+    assert {payload["timeout_seconds"] for payload in resumptions} == {60}
     assert run.episode.waits_for == []
     with pytest.raises(CogcliError) as refused:
         opened.resume(run.episode)
