@@ -133,7 +133,8 @@ def _check_record(shape: Record, value: dict[str, Any], spot: _Spot) -> None:
             if not shape.open and not is_ignored(name):
                 message = f"{spot.subject}: unknown key `{prefix}{name}`"
                 free = [key for key in shape.keys if key not in value]
-                hint = _misplaced(name, shape) or suggestion(name, shape.keys) or f"keys: {', '.join(free)}"
+                hint = _misplaced(name, shape) or suggestion(name, shape.keys)
+                hint = hint or (f"keys: {', '.join(free)}" if free else "no other key may stand there")
                 report.error("key.unknown", (*path, name), message, hint=hint, key=True)
         elif item is not None or (key.required and not key.nullable):
             _check(key.shape, item, spot.below(name))

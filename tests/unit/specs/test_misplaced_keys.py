@@ -22,3 +22,14 @@ def test_where_no_key_is_near_those_that_may_stand_there_are_told(project: Any) 
         each for each in project.run("validate", "--json").json["problems"] if each["code"] == "key.unknown"
     ]
     assert problem["hint"] == "keys: items, index_as, max_parallel, max_items"
+
+
+def test_where_every_key_is_there_none_is_told(project: Any) -> None:
+    project.write("cogcli.toml", b"")
+    project.write(
+        "services/local/web.yaml",
+        b"id: web\nkind: openapi\nbase_url: '{at}'\nvariables: {at: {env: DEMO_AT, default: x, zzzz: 1}}\n",
+    )
+    found = project.run("validate", "--json").json["problems"]
+    (problem,) = [each for each in found if each["code"] == "key.unknown"]
+    assert problem["hint"] == "no other key may stand there"
