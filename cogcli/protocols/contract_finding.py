@@ -15,6 +15,8 @@ from cogcli.specs.service import Service
 SERVICE: Final = "service"
 DOCUMENT: Final = "document"
 BINDING: Final = "binding"
+UNDESCRIBED: Final[dict[str, Any]] = {}
+"""The schema of a reply of which a document says nothing: this object, since `{}` may be what a document says."""
 
 
 class ContractFinding(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.problems import suggest_path
-from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
+from cogcli.protocols.contract_finding import UNDESCRIBED, ContractFinding, OperationContract, Taken
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.candidates import TYPES, types_of
@@ -31,7 +31,6 @@ from cogcli.specs.template import (
 )
 
 _EVERY: Final = frozenset(TYPES)
-_UNDESCRIBED: Final = "look at a real reply, whether this is in it"
 _OURS: Final = "content_json"
 """Paths to `content_json`, which is parsed from the text beside it (docs/reference/protocols.md#replies)."""
 
@@ -109,10 +108,11 @@ def _response(
         steps = [schema_at(schema, segments) for schema in reply]
         found = [step for step in steps if step is not None]
         named = [step for step in found if not step.undeclared]
-        silent = [schema is True for schema in reply]
+        silent = [schema is UNDESCRIBED for schema in reply]
         if any(silent) and len(named) == sum(silent):
             message = f"`{source}`: nothing describes the reply of {wire.title}"
-            yield ContractFinding("wire.response", "W", path, message, _UNDESCRIBED)
+            hint = "look at a real reply, whether this is in it"
+            yield ContractFinding("wire.response", "W", path, message, hint)
             continue
         if not named:
             severity: Any = "W" if found else "E"

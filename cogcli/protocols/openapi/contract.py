@@ -12,6 +12,7 @@ from cogcli.documents.loader import identity_of, with_position
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.contract_finding import (
     SERVICE,
+    UNDESCRIBED,
     ContractFinding,
     ContractJudges,
     OperationContract,
@@ -225,7 +226,7 @@ def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
         return (_EMPTY,)
     good = [status for status in operation.responses if status.startswith("2")]
     good = good or [status for status in operation.responses if status == "default"]
-    return tuple(_reply_schema(operation, status) for status in good) or (True,)
+    return tuple(_reply_schema(operation, status) for status in good) or (UNDESCRIBED,)
 
 
 def _reply_schema(operation: OpenApiOperation, status: str) -> Any:
@@ -233,7 +234,7 @@ def _reply_schema(operation: OpenApiOperation, status: str) -> Any:
     schema = operation.responses[status]
     if schema is not None:
         return schema
-    return True if status in operation.undescribed and status not in _BODILESS else _EMPTY
+    return UNDESCRIBED if status in operation.undescribed and status not in _BODILESS else _EMPTY
 
 
 JUDGES: Final = ContractJudges(openapi_findings, document_findings)
