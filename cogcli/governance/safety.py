@@ -57,11 +57,20 @@ def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
     if allowed is True:
         return GateVerdict("pass", "")
     if allowed is False:
-        reason = reply.get("reason")
-        return GateVerdict(gate.on_fail, reason if isinstance(reason, str) and reason else "not allowed")
+        return GateVerdict(gate.on_fail, _reason_in(reply) or "not allowed")
     return GateVerdict("error", "answered without a boolean `allowed`")
 
 
+def _reason_in(reply: Mapping[str, Any]) -> str:
+    """The gate's `reason`, else the first of its `reasons`; empty without a text."""
+    reason, several = reply.get("reason"), reply.get("reasons")
+    if isinstance(reason, str) and reason:
+        return reason
+    listed = several if isinstance(several, list) else []
+    return "; ".join(each for each in listed[:_MOST_REASONS] if isinstance(each, str))
+
+
+_MOST_REASONS: Final = 5
 _STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "error")
 
 

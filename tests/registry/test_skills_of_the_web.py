@@ -137,6 +137,7 @@ def test_a_mail_with_a_credential_is_stopped_before_the_server(project: Any) -> 
         flags = ("--trust-level", "elevated", "--confirm", "email.message.send")
         stopped = project.run("run", "t.sends", "--json", *flags).assert_exit(4)
     assert stopped.json["error"]["code"] == "safety.gate"
+    assert "credential: aws-access-key" in stopped.json["error"]["message"]
     assert (mail.lines, mail.messages) == ([], [])
 
 

@@ -143,3 +143,17 @@ def test_a_step_that_a_person_was_asked_about_asks_again_once_its_specs_changed(
         assert isinstance(refusal, SafetyConfirmationRequiredError)
         assert refusal.code == "safety.confirmation"
         assert refusal.message == "`c.a` needs confirmation by a person, who was asked before"
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ({"reasons": ["credential: pem", "3 bytes"]}, "credential: pem; 3 bytes"),
+        ({"reason": "r", "reasons": ["s"]}, "r"),
+        ({"reason": "", "reasons": []}, "not allowed"),
+        ({"reasons": [3, None]}, "not allowed"),
+        ({"reasons": "text"}, "not allowed"),
+    ],
+)
+def test_a_gate_may_give_several_reasons(reply: dict[str, object], reason: str) -> None:
+    assert judge_gate(Gate("g", "block"), {"allowed": False, **reply}).reason == reason
