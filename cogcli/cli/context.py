@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import NO, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.core.errors import NO, CogcliError, EnvironmentRefusal, ServiceResolutionError, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.report.styled_text import StyledLine
 
@@ -62,7 +62,9 @@ class CommandContext:
             message = (
                 "`[roots]` of cogcli.toml counts once the project is trusted: until then every root is strict"
             )
-            self.warn(EnvironmentRefusal("service.untrusted", message, next=("cogcli config trust",)))
+            idle = ServiceResolutionError("service.untrusted", message)
+            idle.next = ("cogcli config trust",)
+            self.warn(idle)
 
     def reread_settings(self) -> Settings:
         """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,13 @@ from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
+
+
+@pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Functions read files in ordinary folders alone."""
+    return ordinary_path
+
 
 FEWER = """
     id: text.entity.extract

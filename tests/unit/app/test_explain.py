@@ -13,7 +13,8 @@ PACKAGE = Path(__file__).resolve().parents[3] / "cogcli"
 CODE = re.compile(r'"([a-z]+\.[a-z]+(?:-[a-z]+)*)"')
 NO_CODES = re.compile(r"(run|step|plan|call|gate|policy|approval|layer|reflection)\.(started|created|completed|failed|"
                       r"skipped|degraded|vetoed|answered|retried|decided|requested|terminated)|.*\.(json|jsonl|yaml|torn|db)|"
-                      r"(working|frame|output)\.[a-z]+|header\.name|builtin\.read-only")  # fmt: skip
+                      r"(working|frame|output)\.[a-z]+|header\.name|builtin\.read-only|"
+                      r"sys\.(path|modules)|site\.addsitedir|pyvenv\.cfg")  # fmt: skip
 
 
 def test_every_code_of_the_failure_model_has_a_page() -> None:
