@@ -65,6 +65,9 @@ def outcome_of(
     pending, vetoed, failed = (by_status.get(word) for word in ("pending", "vetoed", "failed"))
     if pending and (keep_going or not (vetoed or failed)):
         return RunOutcome("pending", pending.error, final, missing)
+    late = next((ending for ending in endings.values() if ending.reason == "run.timeout"), None)
+    if late:  # resumed after its time: it ends as a run does that its limit cuts off, whatever else is done
+        return RunOutcome("error", late.error, final, missing)
     if vetoed:
         return RunOutcome("vetoed", vetoed.error, final, missing)
     if failed:

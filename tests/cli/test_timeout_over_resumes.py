@@ -85,7 +85,10 @@ def test_a_run_whose_time_is_used_up_is_left_as_it_is(late: Any) -> None:
     late.run("resume", "@last", "--abort").assert_ok()
 
 
-def test_a_call_in_doubt_is_decided_after_the_time_and_nothing_new_is_called(project: Any) -> None:
+@pytest.mark.parametrize("flags", [(), ("--keep-going",)])
+def test_a_call_in_doubt_is_decided_after_the_time_and_nothing_new_is_called(
+    project: Any, flags: tuple[str, ...]
+) -> None:
     project.services(SOURCE)
     for name in ("quick", "slow"):
         project.capability(f"demo.text.{name}", name)
@@ -96,7 +99,9 @@ def test_a_call_in_doubt_is_decided_after_the_time_and_nothing_new_is_called(pro
     text = "{text: {type: string, required: true}}"
     steps = STEPS.replace("slow", "?").replace("quick", "slow").replace("?", "quick")
     project.skill("demo.two", steps, inputs=text, outputs=text)
-    project.run("run", "demo.two", "-p", "text=x", "--timeout", "0.5").assert_exit(5)
+    project.run("run", "demo.two", "-p", "text=x", "--timeout", "0.5", *flags).assert_exit(5)
     done = ("resume", "@last", "--in-doubt", "done", "--output", '{"text": "y"}', "--json")
-    assert error_of(project.run(*done).assert_exit(6)) == ("run.timeout", "step `b`: exceeded 0.5 s")
+    ended = project.run(*done).assert_exit(6)
+    assert error_of(ended) == ("run.timeout", "step `b`: exceeded 0.5 s")
+    assert ended.json["status"] == "error"
     project.run("replay", "@last").assert_ok()
