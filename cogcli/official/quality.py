@@ -34,17 +34,18 @@ def score_output(
     """The weighted mean, from 0 to 1, of the dimensions that can be measured.
 
     A rubric maps a dimension to its weight, or to an object of `weight` (1) and its own settings:
-    `completeness` (`required`: keys; else the share of values that are not empty), `length` (`min_words`,
-    `max_words`), `mentions` (`terms` that must stand in it), `readability` (Flesch), and against the context
-    `grounding` (its numbers and names stand there) and `coverage` (it uses the commonest words). Without a rubric:
-    completeness, and with a context grounding. Any other dimension is `unscored`, with the reason.
+    `completeness` (`required`: keys; else the share of the values of an object or list that are not empty), `length`
+    (`min_words`, `max_words`), `mentions` (`terms` that must stand in it), `readability` (Flesch), and against the
+    context `grounding` (its numbers and names stand there) and `coverage` (it uses the commonest words). Any other
+    dimension is `unscored`, with the reason. Without a rubric: grounding; without a context either, completeness of an
+    object or list, and no `quality_level`, for filled values say nothing of how good they are.
     Refused: nothing could be measured (`no-evidence`), a rubric that is no such mapping (`bad-data`).
     """
     texts = [text for _, text in strings_in(output)]
     text = "\n".join(texts)
     require_size(text, MAX_CHARACTERS)
     require_size(context or "", MAX_CHARACTERS)
-    wanted = rubric or {"completeness": 1, **({"grounding": 1} if context else {})}
+    wanted = rubric or ({"grounding": 1} if context else {"completeness": 1})
     weights = {name: _weight(name, given) for name, given in wanted.items()}
     rules = {name: given if isinstance(given, dict) else {} for name, given in wanted.items()}
     found = {name: _dimension(name, _Given(output, text, context or "", rules[name])) for name in wanted}
@@ -52,14 +53,19 @@ def score_output(
     total = math.fsum(weights[name] for name in scored)
     if not total:
         reasons = "; ".join(f"{name}: {entry.get('reason', 'weight 0')}" for name, entry in found.items())
-        raise Refused(
-            "no-evidence", f"no dimension could be measured ({reasons:.300})", f"measured are: {_KNOWN}"
-        )
+        hint = f"give a `rubric` of: {_KNOWN}" if not rubric else f"measured are: {_KNOWN}"
+        raise Refused("no-evidence", f"no dimension could be measured ({reasons:.300})", hint)
     score = round(math.fsum(weights[name] * share for name, share in scored.items()) / total, 4)
     dimensions = {name: {"weight": weights[name], **entry} for name, entry in found.items()}
     level = next((name for least, name in _LEVELS if score >= least), "poor")
-    answer: dict[str, object] = {"score": score, "dimensions": dimensions, "quality_level": level}
-    return {**answer, **_verdicts(found, rules), "method": "rules:measures"}
+    rated = {"quality_level": level} if rubric or context else {}
+    return {
+        "score": score,
+        "dimensions": dimensions,
+        **rated,
+        **_verdicts(found, rules),
+        "method": "rules:measures",
+    }
 
 
 def _verdicts(
@@ -103,6 +109,8 @@ def _completeness(given: _Given) -> _Measured:
     if required is None:
         values = _values(given.output)
         empty = sum(1 for value in values if _is_empty(value))
+        if not empty and not isinstance(given.output, dict | list):
+            return "one value has no others that could be empty"
         return (1 - empty / len(values), {"values": len(values), "empty": empty})
     if not isinstance(required, list) or not required:
         raise Refused("bad-data", "rubric 'completeness': required must be a list of keys")

@@ -320,7 +320,11 @@ def test_filling_an_empty_value_never_lowers_completeness(output: Any) -> None:
         ({"coverage": 1}, "quay metres long water crane", 0.6),
         ({"grounding": 1}, "120 metres at the quay", 1.0),
         ({"grounding": 1}, "12 metres at the quay", 0.0),
-        ({"completeness": 3, "mentions": {"weight": 1, "terms": ["crane"]}}, None, 0.75),
+        (
+            {"length": {"weight": 3, "min_words": 4}, "mentions": {"weight": 1, "terms": ["crane"]}},
+            None,
+            0.75,
+        ),
     ],
 )
 def test_a_dimension_is_measured(rubric: Any, context: str | None, score: float) -> None:
@@ -334,7 +338,7 @@ def test_readability_is_the_flesch_score() -> None:
 
 
 @pytest.mark.parametrize(
-    "rubric", [{"clarity": 1}, {"grounding": 1}, {"length": 1}, {"mentions": 2}, {"completeness": 0}]
+    "rubric", [None, {"completeness": 1}, {"clarity": 1}, {"grounding": 1}, {"length": 1}, {"mentions": 2}]
 )
 def test_what_cannot_be_measured_gives_no_score(rubric: Any) -> None:
     assert refused(score_output, "Words.", rubric) == "no-evidence"
@@ -349,7 +353,14 @@ def test_a_bad_rubric_is_refused(rubric: Any) -> None:
 
 @pytest.mark.parametrize("output", [None, "", [], {}, {"a": None, "b": [{}]}])
 def test_an_empty_output_is_worth_nothing(output: Any) -> None:
-    assert (score_output(output)["score"], score_output(output)["quality_level"]) == (0.0, "poor")
+    assert score_output(output)["score"] == 0.0
+
+
+def test_filled_values_alone_are_not_called_good() -> None:
+    found = score_output({"answer": "x"})
+    assert (found["score"], "quality_level" in found) == (1.0, False)
+    assert score_output({"answer": "x"}, {"completeness": 1})["quality_level"] == "good"
+    assert refused(score_output, {"answer": "x"}, None, "The quay is 120 metres long.") == "no-evidence"
 
 
 def test_what_is_met_what_is_not_and_what_nothing_measures() -> None:
