@@ -40,7 +40,7 @@ def test_a_run_gives_its_outputs_and_an_episode_like_that_of_the_command(demo: A
     assert [event.event_type for event in run.episode.events()][: len(seen)] == seen
     assert run.episode.state["outcomes"]["status"] == "ok"
     assert not [finding for finding in run.episode.findings() if finding["severity"] == "error"]
-    assert opened.episode(run.episode.id[:12]).directory == run.episode.directory
+    assert opened.episode(run.episode.id[:-1]).directory == run.episode.directory
     rows = opened.episodes(skill="demo.greet", outcome="ok", limit=None)
     assert [row.id for row in rows][-1] == run.episode.id
     demo.run("replay", str(run.episode.directory)).assert_ok()

@@ -100,6 +100,8 @@ def divert_streams() -> Iterator[None]:
     """While inside, the standard streams are diverted for every thread that does not wait for a run."""
     own = threading.get_ident()
     with _lock:
+        if not _diverting:
+            _passing.clear()  # a thread that has ended may have left its identifier to one of a function
         _diverting[own] = _diverting.get(own, 0) + 1
         _passing.add(own)
         sys.stdout, sys.stderr = _divert(sys.stdout), _divert(sys.stderr)

@@ -582,6 +582,40 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
     assert capfd.readouterr() == ("the answer\n", "")
 
 
+def test_a_thread_does_not_print_because_one_that_has_ended_had_its_identifier(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with capture_output():
+            inside.set()
+            go.wait(5)
+
+    abandoned = threading.Thread(target=call)
+
+    def run() -> None:
+        with divert_streams():
+            abandoned.start()
+            inside.wait(5)
+
+    before = sys.stdout, sys.stderr
+    try:
+        first = threading.Thread(target=run)
+        first.start()
+        first.join()
+        with divert_streams():
+            for _ in range(20):
+                stray = threading.Thread(target=print, args=("stray",))
+                stray.start()
+                stray.join()
+    finally:
+        go.set()
+        abandoned.join()
+        sys.stdout, sys.stderr = before
+    assert capfd.readouterr() == ("", "")
+
+
 def test_streams_are_given_back_and_output_kept_is_bounded() -> None:
     before = sys.stdout
     with divert_streams(), capture_output():
