@@ -13,6 +13,7 @@ from collections import deque
 from typing import Final
 
 from cogcli.core.merge import is_replacing
+from cogcli.core.refs import READABLE
 from cogcli.core.terminal_text import visible
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
 from cogcli.report.run_fold import RunFold
@@ -93,7 +94,9 @@ class _CauseSearch:
             self._asked.add(place := fresh[0])
 
     def _missing(self, place: str) -> list[str]:
-        """From the step that would have written a place to what kept it from that."""
+        """From the step that would have written a place to what kept it from that; of a loop's own name the loop."""
+        if re.split(r"[.\[]", place)[0] not in READABLE and (readers := self._flow.readers(place)):
+            return [f"the loop of {', '.join(readers)}"]
         named = (id for id, names in self._declared.writes.items() if any(overlap(place, n) for n in names))
         step = next((self._run.steps[id] for id in named if id in self._run.steps), None)
         if step is None:

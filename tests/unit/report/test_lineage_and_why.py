@@ -114,6 +114,18 @@ def test_a_place_that_nobody_declares_was_never_written() -> None:
     assert told("outputs.other") == ["outputs.other ← never written"]
 
 
+def test_the_name_of_a_loop_is_told_as_of_the_loop() -> None:
+    log = Log()
+    log.add(0, "run.started", "start", {"skill": {"id": "a.b"}})
+    log.ended(1, "each", 1, [("outputs.all", "overwrite", [1])], ["inputs.list", "item.name", "n"])
+    for place in ("item.name", "item", "n"):
+        assert told(place, log.events, NOTHING) == [f"{place} ← the loop of each"]
+    assert told("outputs.all", log.events, NOTHING)[1:] == [
+        "item.name ← the loop of each",
+        "n ← the loop of each",
+    ]
+
+
 def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
     log = risk_review()
     assert {"inputs.url", "vars.html", "outputs.report"} <= set(
