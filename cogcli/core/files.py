@@ -67,8 +67,7 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-            raise FileRefused(name, "not-regular", f"is {kind}, not a regular file")
+            raise FileRefused(name, "not-regular", _irregular(found.st_mode))
         if found.st_size > limit:
             raise FileRefused(
                 name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
@@ -93,8 +92,21 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
     os.close(handle)
     if stat.S_ISREG(found.st_mode):
         raise FileRefused(path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-    raise FileRefused(path, "not-regular", f"is {kind}, not a regular file")
+    raise FileRefused(path, "not-regular", _irregular(found.st_mode))
+
+
+def irregular(path: str) -> str:
+    """`is a named pipe, not a regular file` of what is at `path`, links followed and nothing opened; empty for a
+    regular file, and where nothing can be known."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ""
+    return "" if stat.S_ISREG(mode) else _irregular(mode)
+
+
+def _irregular(mode: int) -> str:
+    return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file"
 
 
 def _refused(name: str, error: OSError | ValueError) -> FileRefused:

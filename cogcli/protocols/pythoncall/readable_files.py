@@ -3,7 +3,8 @@ project that is not trusted:
 
 1. Files below its folder, after links are followed: a link is written by the project.
 2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`: they are the user's, such as history and episodes.
-3. Files that the user named as inputs of this run, anywhere, unless a link of the project leads there.
+3. Files that the user named as inputs of this run, anywhere, unless a link of the project leads there. A named pipe or
+   a device among them is refused as what it is.
 
 The path is checked before anything is opened, so that a refusal gives away nothing about the file.
 """
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from cogcli.core.errors import RejectedError, ServiceResolutionError
 from cogcli.core.file_roots import Roots, is_below, is_within, outside_text
+from cogcli.core.files import irregular
 from cogcli.core.terminal_text import visible
 
 _NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")
@@ -37,7 +39,7 @@ class Reads(NamedTuple):
 
     def checked_path(self, path: str) -> str:
         """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read, and
-        RejectedError for one outside of the roots."""
+        RejectedError for one outside of the roots, and for what was named and is no regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
@@ -48,6 +50,11 @@ class Reads(NamedTuple):
             return real or path
         within = os.path.relpath(real, self.folder).split(os.sep) if is_below(real, self.folder) else []
         is_in_project = bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
+        if real in self.named and (fault := irregular(path)):
+            text = f"`{visible(path[:_SHOWN])}` {fault}"
+            error = RejectedError("call.rejected", text, hint="save what it gives as a file", left=False)
+            error.reason = "bad-data"
+            raise error
         if real in self.named or is_in_project:
             return real
         raise ReadRefused(
@@ -86,7 +93,7 @@ def _named_files(inputs: Any, folder: str) -> Iterator[str]:
             pending += value
         elif isinstance(value, str) and value and "\0" not in value:
             real = os.path.realpath(value)
-            is_outside = os.path.isfile(value) and not is_below(real, folder)
+            is_outside = os.path.exists(value) and not os.path.isdir(value) and not is_below(real, folder)
             if is_outside and not _follows_project_link(value, folder):
                 yield real
 

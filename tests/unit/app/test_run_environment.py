@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,23 @@ def test_files_named_on_the_command_line_may_be_read(tmp_path: Path) -> None:
     reads = environment_of(settings).reads
     assert reads is not None
     assert reads.checked_path(str(named)) == str(named)
+
+
+def test_a_pipe_or_device_that_is_named_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, trusted=False)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    settings.named += [str(pipe), "/dev/null", str(tmp_path)]
+    reads = environment_of(settings).reads
+    assert reads is not None
+    for path, kind in ((str(pipe), "a named pipe"), ("/dev/null", "a device")):
+        with pytest.raises(CogcliError) as refused:
+            reads.checked_path(path)
+        assert (refused.value.code, refused.value.message) == (
+            "call.rejected",
+            f"`{path}` is {kind}, not a regular file",
+        )
+    with pytest.raises(CogcliError, match="not trusted"):
+        reads.checked_path(str(tmp_path))
+    with pytest.raises(CogcliError, match="not trusted"):  # nobody named it: what it is stays untold
+        reads.checked_path("/dev/zero")
