@@ -65,6 +65,32 @@ def test_a_private_network_is_proposed_only_where_it_would_help(project: Any, ur
     assert ("network: private" in (problem["hint"] or "")) == helped
 
 
+def test_a_key_that_no_call_needs_is_a_note_and_an_error_once_one_does(project: Any) -> None:
+    project.write(
+        "services/local/brain.yaml",
+        "id: brain\nkind: openapi\nbase_url: https://brain.example\nauth_ref: BRAIN_KEY\n"
+        "metadata: {purpose: model}\n",
+    )
+    project.services("def upper(text: str) -> dict[str, object]:\n    return {'text': text.upper()}\n")
+    project.capability("demo.text.upper", "upper")
+    project.write(
+        "bindings/local/demo.text.upper/brain_upper.yaml",
+        "id: brain_upper\ncapability: demo.text.upper\nservice: brain\nprotocol: openapi\noperation: upper\n"
+        "request: {text: input.text}\nresponse: {text: response.text}\n",
+    )
+    project.run("bindings", "activate", "demo.text.upper", "demo_text_upper").assert_ok()
+    brain = checks(project)["brain"]
+    assert brain["status"] == "skipped"
+    assert brain["message"] == (
+        "environment variable `BRAIN_KEY` is not set; what is called as things are does not need it"
+    )
+    project.env["BRAIN_KEY"] = "a-long-enough-word"
+    project.run("bindings", "activate", "demo.text.upper", "brain_upper").assert_ok()
+    del project.env["BRAIN_KEY"]
+    brain = checks(project, code=1)["brain"]
+    assert (brain["status"], "export BRAIN_KEY" in brain["fix"]) == ("error", True)
+
+
 def test_a_program_that_is_not_there_is_told(project: Any) -> None:
     project.write("services/local/clock.yaml", "id: clock\nkind: mcp\ncommand: no-such-clock\n")
     found = checks(project, code=1)

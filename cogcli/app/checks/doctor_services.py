@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.needs import called_first
+from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.calls import Cancellation
-from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.core.errors import BindingResolutionError, CogcliError, RuntimeErrorBase
 from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reason, variables_of
 from cogcli.specs.layers import BUILT_IN
+from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service, network_of
 from cogcli.specs.service_variables import lacking_variables
 
@@ -54,8 +58,10 @@ def place_of(problem: Problem | CogcliError) -> str:
 def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
     """A check per service and problem code, however many places it has; then the reachable services."""
     troubled: set[str] = set()
+    lacking = _lacking_a_variable(found.catalog, selection_options(settings))
     for service in found.catalog.services.values():
-        for check in (*_problems(found, service, settings.environ), *_unusable(service)):
+        used = service.id in lacking
+        for check in (*_problems(found, service, settings.environ, used=used), *_unusable(service)):
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
@@ -69,8 +75,24 @@ def _is_set_up(service: Service, environ: Mapping[str, str]) -> bool:
     return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))
 
 
-def _problems(found: RegistryCheck, service: Service, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """The problems in the files of a service and its bindings, a check per code."""
+def _lacking_a_variable(catalog: Catalog, options: SelectionOptions) -> set[str]:
+    """The services that would be called for some capability, and lack a variable for that."""
+    lacking: set[str] = set()
+    for id in catalog.capabilities:
+        try:
+            link = called_first(catalog, id, options)
+        except BindingResolutionError:
+            continue
+        if any(reason.code == "env.missing" for reason in link.reasons):
+            lacking.add(link.service_id or "")
+    return lacking
+
+
+def _problems(
+    found: RegistryCheck, service: Service, environ: Mapping[str, str], *, used: bool
+) -> Iterator[DoctorCheck]:
+    """The problems in the files of a service and its bindings, a check per code. Variables that are not set are a note
+    where the service is not `used`: no call needs them."""
     bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
     by_code: dict[str, list[Problem]] = {}
     for problem in found.problems:
@@ -91,6 +113,8 @@ def _problems(found: RegistryCheck, service: Service, environ: Mapping[str, str]
         # An import that only some function does.
         mild = code == "service.module" and all(problem.severity == "W" for problem in problems)
         status = "warning" if mild else "error"
+        if code == "env.missing" and not used:
+            status, text = "skipped", f"{text}; what is called as things are does not need it"
         yield DoctorCheck("services", service.id, status, text, details, "\n".join(fixes))
 
 
