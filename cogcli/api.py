@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
@@ -201,6 +202,18 @@ class SkillRun(NamedTuple):
         return self.outputs or {}
 
 
+@contextmanager
+def _with_hint() -> Iterator[None]:
+    """A refusal from inside has its hint as a note, which a traceback shows below the message. Only here: before, a
+    hint may still be reworded, and what is secret in it is not masked yet."""
+    try:
+        yield
+    except CogcliError as error:
+        if error.hint and not hasattr(error, "__notes__"):
+            error.add_note(f"help: {error.hint}")
+        raise
+
+
 class Project:
     """The project that a directory is in, or the shipped skills alone where it is in none.
 
@@ -235,14 +248,17 @@ class Project:
 
     # -- skills -------------------------------------------------------------------------------------------------------
 
+    @_with_hint()
     def skills(self, *, usable: bool = False) -> list[dict[str, Any]]:
         """The rows of `cogcli skills ls --json`, by id; with `usable` only those that can run here."""
         return list_specs(self._settings(), "skills", usable=usable)
 
+    @_with_hint()
     def skill(self, skill_id: str) -> dict[str, Any]:
         """The object of `cogcli skills show`: inputs, outputs, steps. Raises CogcliError `skill.not-found`."""
         return spec_details(self._settings(), "skills", skill_id)
 
+    @_with_hint()
     def run(
         self,
         skill_id: str,
@@ -288,6 +304,7 @@ class Project:
         )
         return settings, GivenRun(request, (), ())
 
+    @_with_hint()
     def resume(
         self,
         episode: str | Episode,
@@ -317,6 +334,7 @@ class Project:
 
     # -- episodes -----------------------------------------------------------------------------------------------------
 
+    @_with_hint()
     def episode(self, name: str | os.PathLike[str] | Episode = "@last") -> Episode:
         """An episode by id, prefix, `@last`, `@failed`, trace id or directory. Raises CogcliError `episode.unknown`,
         `episode.ambiguous`."""
@@ -324,6 +342,7 @@ class Project:
             return name
         return Episode(episodes.find(self._settings(), os.fspath(name)))
 
+    @_with_hint()
     def episodes(
         self, *, skill: str | None = None, outcome: str | None = None, tags: Mapping[str, str] | None = None,
         trace_id: str | None = None, limit: int | None = 20,

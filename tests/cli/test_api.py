@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,24 @@ def test_what_a_command_would_refuse_is_raised_and_nothing_ran(
     found = {refused.value.code} | {problem.code for problem in getattr(refused.value, "problems", ())}
     assert code in found
     assert demo.episodes == []
+
+
+def test_a_refusal_is_its_message_and_a_traceback_shows_the_hint_once(demo: Any, opened: Project) -> None:
+    file = demo.write("plain.txt", "")
+    nowhere = Project(demo.root, runs_dir=file, environ=demo.env)
+    asked: tuple[Any, ...] = (
+        lambda: opened.run("demo.gret"),
+        lambda: opened.skill("demo.gret"),
+        lambda: nowhere.resume("@last"),
+    )
+    for ask in asked:
+        with pytest.raises(CogcliError) as refused:
+            ask()
+        error = refused.value
+        assert str(error) == error.message
+        assert error.hint
+        assert error.hint not in error.message
+        assert "".join(traceback.format_exception(error)).count(f"help: {error.hint}") == 1
 
 
 def test_a_directory_that_is_not_there_is_no_project(demo: Any) -> None:
