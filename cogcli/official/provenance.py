@@ -6,8 +6,9 @@ import re
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from cogcli.official.number_subjects import numbers_said_of, words_said
 from cogcli.official.passages import MAX_CHARACTERS, id_of, passages, text_of
-from cogcli.official.sentences import NUMBER, WORD, claims_of, content_words, stemmer
+from cogcli.official.sentences import WORD, claims_of, content_words, stemmer
 from cogcli.sdk import Refused
 
 _MAX_SOURCES = 200
@@ -43,7 +44,8 @@ class _Found(NamedTuple):
 def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
     """Whether one passage of a source says a claim: all its numbers and names, most of its words, equal negation.
 
-    `evidence` quotes the passages nearest to it, with source and place. Raises Refused for a claim without words.
+    A number that a clause says of another thing is none of the claim's. `evidence` quotes the passages nearest to it,
+    with source and place. Raises Refused for a claim without words.
     """
     wanted = _Claim(claim)
     if not sources:
@@ -81,6 +83,7 @@ class _Claim:
         self.exact = list(dict.fromkeys(claims_of(claim)))
         names = {part for one in self.exact for part in _parts(one)}
         self.words = {self._stem(word) for word in content_words(claim) if word not in names}
+        self._said = frozenset(words_said(claim, self._stem))
         self.negated = _is_negated(claim)
         if not self.words and not self.exact:
             raise Refused("bad-data", "the claim has no words to look up")
@@ -101,7 +104,7 @@ class _Claim:
         score = len(self.words & words) / len(self.words) if self.words else 1.0
         if score < _SAME:
             return None
-        numbers = set(map(_plain_number, NUMBER.findall(quote)))
+        numbers = set(map(_plain_number, numbers_said_of(self._said, quote, self._stem)))
         names = {token.casefold() for token in WORD.findall(quote)}
         held = [
             _plain_number(one) in numbers if one[0].isdigit() else names >= {*_parts(one)}

@@ -117,3 +117,32 @@ def test_an_excerpt_stands_in_the_text_or_there_is_no_citation() -> None:
 )
 def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(source: str, verified: bool) -> None:
     assert verify_claim("Lynx costs 40 euros", [source])["verified"] is verified
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "verified"),
+    [
+        ("Lynx costs 40", "Orca costs 40 and Lynx 55.", False),
+        ("Orca costs 55", "Orca costs 40 and Lynx 55.", False),
+        ("Orca costs 40", "Orca costs 40 and Lynx 55.", True),
+        ("Lynx costs 55", "Orca costs 40 and Lynx 55.", True),
+        ("Lynx costs 40", "Orca costs 40, and Lynx is cheaper.", False),
+        ("Lynx lifts 12 t", "Orca costs 40 and lifts 12 t; Lynx lifts less.", False),
+        ("Orca lifts 12 t", "Orca costs 40 and lifts 12 t; Lynx lifts less.", True),
+        ("The fence costs 40", "The new crane costs 40 and the fence 55.", False),
+        ("The crane costs 40", "The new crane costs 40 and the fence 55.", True),
+        ("Orca costs 40", "Orca and Lynx cost 40.", True),
+        ("Orca costs 40", "Unlike Orca, Lynx costs 40.", False),
+        ("Orca costs 40", "Orca, made in Norvik, costs 40.", True),
+        ("Lynx costs 40", "Lynx costs 40 and is sold by Orca.", True),
+        ("The price of Lynx is 40", "The price is 40 for Orca and 55 for Lynx.", False),
+        ("Orca costs between 40 and 55", "Orca costs between 40 and 55.", True),
+        ("Option B costs 40", "Option A costs 40 and option B 55.", False),
+        ("Option A costs 40", "Option A costs 40 and option B 55.", True),
+        ("Lynx costs 40", "Orca and Lynx cost 40 and 55, respectively.", False),
+    ],
+)
+def test_a_number_counts_for_the_subject_nearest_to_it_in_its_clause(
+    claim: str, source: str, verified: bool
+) -> None:
+    assert verify_claim(claim, [source])["verified"] is verified
