@@ -14,7 +14,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
-from cogcli.specs.shipped_fit import is_shipped_gate, misfit
+from cogcli.specs.shipped_fit import GUARDED, is_shipped_gate, misfit
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -58,11 +58,7 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
         if fault := misfit(catalog, binding):
             found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
         found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
-        if not (binding.trusted and service.trusted) and is_shipped_gate(catalog, binding.capability):
-            why = binding.distrust or service.distrust or "its layer is not trusted"
-            found.append(
-                _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
-            )
+        found += _unguarded_reasons(catalog, binding, service)
     if capability and capability.safety:
         texts = _scope_faults(catalog, binding, service, capability.safety)
         cure = "choose a binding that meets the capability's safety block"
@@ -159,6 +155,18 @@ def _untrusted_header_reasons(binding: Binding, service: Service) -> Iterator[Re
         if binding.trusted:
             why = service.distrust or f"the layer of service `{service.id}` is not trusted"
         yield _untrusted_of(f"{why}, so its headers get no variable")
+
+
+def _unguarded_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:
+    """Where an untrusted layer would get around what guards shipped functions: by answering a shipped gate, or by
+    calling such a function for a capability, or with values, that nobody confirms."""
+    if binding.trusted and service.trusted:
+        return
+    why = binding.distrust or service.distrust or "its layer is not trusted"
+    if is_shipped_gate(catalog, binding.capability):
+        yield _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
+    if (service.module, binding.operation) in GUARDED:
+        yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
 
 
 def _untrusted_of(text: str) -> Reason:

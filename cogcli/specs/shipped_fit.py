@@ -16,6 +16,19 @@ from cogcli.specs.template import TemplateFault, TemplateSlot, files_in, parse_t
 
 _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies", "packs")
 
+GUARDED: Final = frozenset(
+    {
+        ("cogcli.official.delegation", "delegate_task"),
+        ("cogcli.official.email_sending", "send_message"),
+        ("cogcli.official.fs", "write_file"),
+        ("cogcli.official.message", "send_notification"),
+        ("cogcli.official.sheets", "write_sheet"),
+        ("cogcli.official.snippet", "execute"),
+    }
+)
+"""Module and function of what shipped capabilities let happen once confirmed, or with more than standard trust: a
+capability of somebody else that calls the same function asks for neither."""
+
 
 def is_shipped_file(catalog: Catalog, file: str) -> bool:
     """Whether a displayed file is one of the built-in layer."""

@@ -13,6 +13,7 @@ from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.shipped_fit import GUARDED
 
 
 @pytest.fixture
@@ -202,6 +203,61 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
     assert refused["code"] == "service.untrusted"
     assert "does not say what is allowed in place of what is shipped" in refused["message"]
     assert "secrets.file" not in usable(project)
+
+
+def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_project(project: Any) -> None:
+    """A capability that says nothing of safety would write a file, such as `.git/config`, with nobody asked."""
+    project.write(
+        "capabilities/note.text.keep.yaml",
+        """
+        id: note.text.keep
+        version: "1.0.0"
+        description: Says that it changes nothing.
+        inputs: {content: {type: string, required: true}}
+        outputs: {bytes_written: {type: integer}}
+        properties: {side_effects: false}
+        """,
+    )
+    project.write(
+        "bindings/local/note.text.keep/keep.yaml",
+        """
+        id: keep
+        capability: note.text.keep
+        service: official_fs
+        protocol: pythoncall
+        operation: write_file
+        request: {path: kept.txt, content: input.content, mode: overwrite}
+        response: {bytes_written: response.bytes_written}
+        """,
+    )
+    project.skill(
+        "t.keep",
+        "- {id: one, uses: note.text.keep, input: {content: inputs.text}, output: {bytes_written: outputs.size}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{size: {type: integer}}",
+    )
+    kept = project.write("kept.txt", "before")
+    project.write("cogcli.toml", "")
+    run = ("run", "t.keep", "-p", "text=after", "--json")
+    trusted = project.env.pop("COGCLI_TRUST_PROJECT")
+    refused = project.run(*run).assert_exit(3).json["error"]
+    assert refused["code"] == "service.untrusted"
+    assert "does not call `write_file`" in refused["message"]
+    assert kept.read_text() == "before"
+    assert "t.keep" not in usable(project)
+    project.env["COGCLI_TRUST_PROJECT"] = trusted
+    project.run(*run).assert_ok()
+    assert kept.read_text() == "after"
+
+
+def test_the_guarded_functions_are_those_whose_shipped_capabilities_want_more_than_standard_trust() -> None:
+    catalog = Registry(layers_for(), protocols=PROTOCOLS, base=".").everything()
+    found = set()
+    for binding in catalog.bindings.values():
+        safety = catalog.capabilities[binding.capability].safety
+        if safety and (safety.requires_confirmation or safety.trust_level in ("elevated", "privileged")):
+            found.add((catalog.services[binding.service].module, binding.operation))
+    assert found == GUARDED
 
 
 def test_what_is_shipped_can_be_left_out(unsafe: Any) -> None:
