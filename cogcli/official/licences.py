@@ -57,6 +57,12 @@ _NAMES = {
     "MIT": r"(?:licensed|released|distributed) under the (?:terms of the )?mit licen[cs]e",
     "BSD-3-Clause": r"(?:licensed|released) under the (?:3-clause|new|modified) bsd licen[cs]e",
 }
+_NEGATED = re.compile(
+    r"(?:\b(?:(?<!if )(?<!where )not(?! only)|no|never|neither|nor|cannot|without|instead of|rather than)|n't)\b"
+    r"(?: (?!(?:and|but) )[^\s.,:!?()]+){0,8} $"
+)
+"""What stands before a name that a clause denies."""
+_BEFORE = 160
 _FAMILIES = (
     ("AGPL-3.0", "GPL-3.0"),
     ("BSD-4-Clause", "BSD-3-Clause", "BSD-2-Clause"),
@@ -72,9 +78,9 @@ def detect_licence(text: str) -> dict[str, object]:
     """The SPDX identifier of the licence that a text is or names, with what tells it.
 
     A tag counts most (confidence 1), then the fields of a copyright file of Debian (1), then the whole text of a
-    licence (0.95), then a sentence that names one (0.7). Where there are several texts, they are joined by `AND`; where
-    such a file states others for parts, that of all other files (`*`) counts: 0.7 each. Where nothing tells a
-    licence there is no `licence`, confidence 0 and no evidence: that is not the same as free.
+    licence (0.95), then a sentence that names one (0.7) and does not deny it. Where there are several texts, they are
+    joined by `AND`; where such a file states others for parts, that of all other files (`*`) counts: 0.7 each. Where
+    nothing tells a licence there is no `licence`, confidence 0 and no evidence: that is not the same as free.
     """
     require_size(text, _MAX_TEXT)
     if stated := stated_licences(text):
@@ -82,15 +88,22 @@ def detect_licence(text: str) -> dict[str, object]:
     tag = _TAG.search(text)
     if tag:
         return _found(tag[1].strip(), "tag", [tag[0].strip()])
-    plain = re.sub(r"[\s*#/;|]+", " ", text.replace("“", '"').replace("’", "'")).lower()
+    text = re.sub(r"(?<=\w);", ",", text.replace("“", '"').replace("’", "'"))
+    plain = re.sub(r"[\s*#/;|]+", " ", text).lower()
     if texts := _texts(plain):
         found = _found(" AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | "))
         return found | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
     for licence, pattern in _NAMES.items():
-        named = re.search(pattern, plain)
+        named = next(
+            (one for one in re.finditer(pattern, plain) if not _is_negated(plain, one.start())), None
+        )
         if named:
             return _found(licence, "name", [named[0]])
     return {"confidence": 0.0, "evidence": []}
+
+
+def _is_negated(plain: str, place: int) -> bool:
+    return _NEGATED.search(plain[max(0, place - _BEFORE) : place]) is not None
 
 
 def _texts(plain: str) -> list[str]:

@@ -64,6 +64,33 @@ def test_where_nothing_tells_a_licence_there_is_none(text: str) -> None:
     assert detect_licence(text) == {"confidence": 0.0, "evidence": []}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not licensed under the MIT License.",
+        "This is not the Apache License, and it isn't licensed under the Apache License, Version 2.0.",
+        "// This file is no longer\n// distributed under the terms of the MIT licence.",
+        "Neither licensed under the MIT License nor released under the modified BSD license.",
+        "You may not share it under the terms of the GNU General Public License, version 2 or any later version.",
+    ],
+)
+def test_a_licence_that_is_denied_is_none(text: str) -> None:
+    assert detect_licence(text) == {"confidence": 0.0, "evidence": []}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not licensed under the MIT License before 2020; now licensed under the MIT License.",
+        "The docs are not free; the code is licensed under the MIT License.",
+        "Where not stated otherwise this is licensed under the MIT License.",
+        "It has no warranty and is released under the MIT License. You may not remove this notice.",
+    ],
+)
+def test_what_denies_another_thing_does_not_deny_the_licence(text: str) -> None:
+    assert detect_licence(text)["licence"] == "MIT"
+
+
 def test_several_texts_are_several_licences() -> None:
     mit = "Permission is hereby granted, free of charge. The above copyright notice and this permission notice stay."
     boost = "Boost Software License - Version 1.0: machine-executable object code"
