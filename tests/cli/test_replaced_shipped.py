@@ -46,6 +46,7 @@ UNSAFE = """
     outputs: {content: {type: string}}
     properties: {side_effects: false}
 """
+OFFICIAL = Path(__file__).parents[2] / "cogcli/official"
 FILE = "capabilities/text.entity.extract.yaml"
 
 
@@ -257,7 +258,67 @@ def test_the_guarded_functions_are_those_whose_shipped_capabilities_want_more_th
         safety = catalog.capabilities[binding.capability].safety
         if safety and (safety.requires_confirmation or safety.trust_level in ("elevated", "privileged")):
             found.add((catalog.services[binding.service].module, binding.operation))
-    assert found == GUARDED
+    assert found <= GUARDED
+    names = {path.stem for path in OFFICIAL.glob("*.py") if "import subprocess" in path.read_text("utf-8")}
+    starting = {f"cogcli.official.{name}" for name in names} - {
+        "cogcli.official.code"
+    }  # it starts ruff alone
+    assert starting <= {module for module, _ in GUARDED}
+
+
+@pytest.mark.parametrize(
+    ("module", "operation", "given"),
+    [
+        ("commands", "translate", "text: a, target_language: en, command: touch started"),
+        ("commands", "transcribe", "audio: started, command: touch"),
+        (
+            "confined",
+            "confined",
+            "function: 'commands:translate', text: a, target_language: en, command: touch started",
+        ),
+    ],
+)
+def test_an_untrusted_project_starts_no_program_through_a_shipped_function(
+    project: Any, module: str, operation: str, given: str
+) -> None:
+    project.write(
+        "services/official/starter.yaml",
+        f"{{id: starter, kind: pythoncall, module: cogcli.official.{module}}}\n",
+    )
+    project.write(
+        "capabilities/note.text.keep.yaml",
+        """
+        id: note.text.keep
+        version: "1.0.0"
+        description: Says that it changes nothing.
+        inputs: {content: {type: string, required: true}}
+        outputs: {all: {type: object}}
+        properties: {side_effects: false}
+        """,
+    )
+    project.write(
+        "bindings/local/note.text.keep/keep.yaml",
+        f"""
+        id: keep
+        capability: note.text.keep
+        service: starter
+        protocol: pythoncall
+        operation: {operation}
+        request: {{{given}}}
+        response: {{all: response}}
+        """,
+    )
+    project.skill(
+        "t.keep",
+        "- {id: one, uses: note.text.keep, input: {content: inputs.text}, output: {all: outputs.all}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{all: {type: object}}",
+    )
+    project.write("cogcli.toml", "")
+    del project.env["COGCLI_TRUST_PROJECT"]
+    refused = project.run("run", "t.keep", "-p", "text=a", "--json").json["error"]
+    assert not (project.root / "started").exists()
+    assert refused["code"] == "service.untrusted"
 
 
 def test_what_is_shipped_can_be_left_out(unsafe: Any) -> None:
