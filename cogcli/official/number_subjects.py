@@ -21,8 +21,12 @@ _ASIDE = frozenset(
     "than to under unlike until versus via with without".split()
 )
 """A name behind one of these is no subject where there is another."""
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december".split()
+)
 _LETTER = re.compile(r"(?<=[^\W\d] )[A-HJ-Z]\b")
 """A letter that names: `option B`."""
+_NO_NAMES = _ASIDE | _MONTHS
 _ARTICLES = frozenset("a an the its their his her our".split())
 
 
@@ -46,10 +50,24 @@ class _Clause(NamedTuple):
     named: frozenset[str]
     before: frozenset[str]
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has no subject of its own."""
+        return all(one.is_aside for one in self.mentions)
+
 
 def words_said(text: str, stem: Callable[[str], str]) -> list[str]:
     """The stems of the words that say something by themselves, then the letters that name."""
     return [*map(stem, content_words(text)), *(letter.casefold() for letter in _LETTER.findall(text))]
+
+
+def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set[str]]:
+    """The numbers of those clauses of a claim that name what they speak of, by the clause's `words_said`."""
+    parts: dict[frozenset[str], set[str]] = {}
+    for clause in _clauses(claim, list(_mentions(claim, stem)), stem):
+        if not clause.goes_on:
+            parts.setdefault(clause.words, set()).update(NUMBER.findall(claim, clause.start, clause.end))
+    return parts
 
 
 def numbers_said_of(claim: Set[str], passage: str, stem: Callable[[str], str]) -> Iterator[str]:
@@ -78,7 +96,8 @@ def _is_of_named(subject: Set[str], clause: _Clause, claim: Set[str], known: Set
     """Whether a clause says a number of this subject, and not of the claim's."""
     if subject <= claim:
         return False
-    return any(word not in clause.words or word in clause.named for word in known - subject)
+    lacking = known - subject - (clause.before if clause.goes_on else frozenset())
+    return any(word not in clause.words or word in clause.named for word in lacking)
 
 
 def _is_of_other(clause: _Clause, claim: Set[str], known: Set[str], names: Set[str]) -> bool:
@@ -97,7 +116,7 @@ def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
     first = end = 0
     for position, token in enumerate(tokens):
         found = {token[0].casefold()} if token.start() in letters else {*map(stem, content_words(token[0]))}
-        if not token[0][:1].isupper() or not found or token[0].casefold() in _ASIDE:
+        if not token[0][:1].isupper() or not found or token[0].casefold() in _NO_NAMES:
             continue
         if words and not _RUN.fullmatch(passage, end, token.start()):
             yield _Mention(frozenset(words), tokens[first].start(), _is_aside(tokens, first))

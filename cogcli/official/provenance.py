@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cogcli.official.number_subjects import numbers_said_of, words_said
+from cogcli.official.number_subjects import numbers_said_of, parts_of, words_said
 from cogcli.official.passages import MAX_CHARACTERS, id_of, passages, text_of
 from cogcli.official.sentences import WORD, claims_of, content_words, stemmer
 from cogcli.sdk import Refused
@@ -83,7 +83,9 @@ class _Claim:
         self.exact = list(dict.fromkeys(claims_of(claim)))
         names = {part for one in self.exact for part in _parts(one)}
         self.words = {self._stem(word) for word in content_words(claim) if word not in names}
-        self._said = frozenset(words_said(claim, self._stem))
+        said = frozenset(words_said(claim, self._stem))
+        # Each part of `Orca costs 40 and Lynx 55` has its own number.
+        self._parts = {**parts_of(claim, self._stem), said: set(self.exact)}
         self.negated = _is_negated(claim)
         if not self.words and not self.exact:
             raise Refused("bad-data", "the claim has no words to look up")
@@ -104,14 +106,22 @@ class _Claim:
         score = len(self.words & words) / len(self.words) if self.words else 1.0
         if score < _SAME:
             return None
-        numbers = set(map(_plain_number, numbers_said_of(self._said, quote, self._stem)))
+        unsaid = self._unsaid(quote)
         names = {token.casefold() for token in WORD.findall(quote)}
         held = [
-            _plain_number(one) in numbers if one[0].isdigit() else names >= {*_parts(one)}
+            _plain_number(one) not in unsaid if one[0].isdigit() else names >= {*_parts(one)}
             for one in self.exact
         ]
         missing = tuple(one for one, there in zip(self.exact, held, strict=True) if not there)
         return _Found(score, source, quote, start, end, missing, _is_negated(quote) is not self.negated)
+
+    def _unsaid(self, quote: str) -> set[str]:
+        """The numbers of the claim that a passage does not say of what their part of the claim speaks of."""
+        unsaid: set[str] = set()
+        for said, stated in self._parts.items():
+            found = map(_plain_number, numbers_said_of(said, quote, self._stem))
+            unsaid |= {*map(_plain_number, stated)}.difference(found)
+        return unsaid
 
     def rationale(self, best: list[_Found]) -> str:
         """Why a claim is held to be said, or not."""

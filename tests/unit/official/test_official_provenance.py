@@ -139,6 +139,10 @@ def test_what_is_said_of_one_thing_is_not_said_of_its_neighbour(source: str, ver
         ("Orca costs between 40 and 55", "Orca costs between 40 and 55.", True),
         ("Option B costs 40", "Option A costs 40 and option B 55.", False),
         ("Option A costs 40", "Option A costs 40 and option B 55.", True),
+        ("Orca costs 55 and Lynx 40", "Orca costs 40 and Lynx 55.", False),
+        ("Orca costs 40 and Lynx 55", "Orca costs 40 and Lynx 55.", True),
+        ("On 20 July 1969, Apollo 11 landed.", "Apollo 11 landed on 20 July 1969.", True),
+        ("Apollo 11 landed on 20 July 1969.", "Apollo 11, a ship, landed on the Moon on 20 July 1969.", True),
         ("Lynx costs 40", "Orca and Lynx cost 40 and 55, respectively.", False),
     ],
 )
