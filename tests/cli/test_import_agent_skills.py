@@ -123,6 +123,14 @@ def test_what_remains_is_told_with_its_place(
     assert setup["usable"] < setup["skills"] == 3
 
 
+def test_a_skill_whose_nested_skill_cannot_run_says_that_and_no_other_reason(coming: Any) -> None:
+    texts = coming.root.parent / "tool/official_services/texts.py"
+    texts.write_text(texts.read_text().replace("def clean(", "def cleaned("))
+    out = coming.run(*IMPORT).assert_ok().out
+    assert "`skill:text.clean` cannot run" in out
+    assert "there is no such binding" not in out
+
+
 def test_hostile_folders_are_told_and_neither_followed_nor_run(coming: Any) -> None:
     above = coming.root.parent
     secret = above / "elsewhere" / "secret.yaml"

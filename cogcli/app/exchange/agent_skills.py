@@ -275,6 +275,8 @@ class _Proposal:
             }
             if lacking and files:
                 yield f"`{target}`: what it is called through cannot be used ({', '.join(sorted(files))})"
+            elif nested and lacking and target.removeprefix(NESTED) in self.catalog.skills:
+                yield f"`{target}` cannot run"  # which is told of it, or by `doctor` where it is shipped
             elif lacking:
                 yield f"`{target}`: {lacking[0].text}"
 
