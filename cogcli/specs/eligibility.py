@@ -14,7 +14,8 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
-from cogcli.specs.shipped_fit import GUARDED, is_shipped_gate, misfit
+from cogcli.specs.shipped_fit import is_shipped_gate, misfit
+from cogcli.specs.shipped_functions import UNGUARDED
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -165,7 +166,8 @@ def _unguarded_reasons(catalog: Catalog, binding: Binding, service: Service) -> 
     why = binding.distrust or service.distrust or "its layer is not trusted"
     if is_shipped_gate(catalog, binding.capability):
         yield _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
-    if (service.module, binding.operation) in GUARDED:
+    module = service.module or ""
+    if is_shipped(module) and f"{module}:{binding.operation}" not in UNGUARDED:
         yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
 
 

@@ -16,26 +16,6 @@ from cogcli.specs.template import TemplateFault, TemplateSlot, files_in, parse_t
 
 _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies", "packs")
 
-GUARDED: Final = frozenset(
-    {
-        ("cogcli.official.commands", "transcribe"),
-        ("cogcli.official.commands", "translate"),
-        ("cogcli.official.confined", "confined"),
-        ("cogcli.official.confined", "main"),
-        ("cogcli.official.delegation", "delegate_task"),
-        ("cogcli.official.email_sending", "send_message"),
-        ("cogcli.official.files", "write_whole"),
-        ("cogcli.official.fs", "write_file"),
-        ("cogcli.official.message", "send_notification"),
-        ("cogcli.official.sheets", "write_sheet"),
-        ("cogcli.official.snippet", "execute"),
-        ("cogcli.official.snippet_wall", "main"),
-    }
-)
-"""Module and function of what shipped capabilities let happen once confirmed, or with more than standard trust, since a
-capability of somebody else that calls the same function asks for neither; and of what starts a program, or calls a
-function, that its arguments name."""
-
 
 def is_shipped_file(catalog: Catalog, file: str) -> bool:
     """Whether a displayed file is one of the built-in layer."""

@@ -13,7 +13,7 @@ from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.shipped_fit import GUARDED
+from cogcli.specs.shipped_functions import UNGUARDED
 
 
 @pytest.fixture
@@ -46,7 +46,6 @@ UNSAFE = """
     outputs: {content: {type: string}}
     properties: {side_effects: false}
 """
-OFFICIAL = Path(__file__).parents[2] / "cogcli/official"
 FILE = "capabilities/text.entity.extract.yaml"
 
 
@@ -251,19 +250,21 @@ def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_pro
     assert kept.read_text() == "after"
 
 
-def test_the_guarded_functions_are_those_whose_shipped_capabilities_want_more_than_standard_trust() -> None:
+def test_unguarded_are_the_functions_of_shipped_capabilities_that_nobody_has_to_confirm() -> None:
     catalog = Registry(layers_for(), protocols=PROTOCOLS, base=".").everything()
-    found = set()
+    open_to_all = set()
     for binding in catalog.bindings.values():
-        safety = catalog.capabilities[binding.capability].safety
-        if safety and (safety.requires_confirmation or safety.trust_level in ("elevated", "privileged")):
-            found.add((catalog.services[binding.service].module, binding.operation))
-    assert found <= GUARDED
-    names = {path.stem for path in OFFICIAL.glob("*.py") if "import subprocess" in path.read_text("utf-8")}
-    starting = {f"cogcli.official.{name}" for name in names} - {
-        "cogcli.official.code"
-    }  # it starts ruff alone
-    assert starting <= {module for module, _ in GUARDED}
+        safety, module = (
+            catalog.capabilities[binding.capability].safety,
+            catalog.services[binding.service].module,
+        )
+        is_guarded = safety and (
+            safety.requires_confirmation or safety.trust_level in ("elevated", "privileged")
+        )
+        if module and not is_guarded:
+            open_to_all.add(f"{module}:{binding.operation}")
+    starts_what_is_named = {f"cogcli.official.commands:{name}" for name in ("transcribe", "translate")}
+    assert open_to_all - starts_what_is_named == UNGUARDED
 
 
 @pytest.mark.parametrize(
@@ -271,6 +272,7 @@ def test_the_guarded_functions_are_those_whose_shipped_capabilities_want_more_th
     [
         ("commands", "translate", "text: a, target_language: en, command: touch started"),
         ("commands", "transcribe", "audio: started, command: touch"),
+        ("files", "write_whole", "path: started, content: a"),
         (
             "confined",
             "confined",
