@@ -370,7 +370,7 @@ def web(**keys: Any) -> Service:
     ("used", "protocol", "code"),
     [
         (python("mine", isolation="thread", trusted=False), "pythoncall", "service.untrusted"),
-        (python("cogcli.official.text", trusted=False), "pythoncall", None),
+        (python("cogcli.official.text", trusted=False), "pythoncall", "service.untrusted"),
         (service("x", "mcp", command="run", trusted=False), "mcp", "service.untrusted"),
         (web(auth_ref="file:/secret", trusted=False), "openapi", "service.untrusted"),
         (web(trusted=False), "openapi", None),
@@ -389,6 +389,18 @@ def test_a_service_that_may_not_be_used_makes_the_binding_ineligible(
         assert select(found, "a.b", NONE).usable == ("one",)
     else:
         assert refused(found).code == code
+
+
+@pytest.mark.parametrize(("operation", "is_usable"), [("normalize", True), ("_limit_marks", False)])
+def test_an_untrusted_service_offers_the_shipped_functions_that_are_open_to_all(
+    operation: str, is_usable: bool
+) -> None:
+    one = binding("one", "x")._replace(operation=operation)
+    found = catalog(python("cogcli.official.text", trusted=False), one)
+    if is_usable:
+        assert select(found, "a.b", NONE).usable == ("one",)
+    else:
+        assert refused(found).code == "service.untrusted"
 
 
 def test_headers_of_an_untrusted_binding_get_no_variable() -> None:
