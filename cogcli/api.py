@@ -274,13 +274,15 @@ class Project:
         another thread, stops the run as Ctrl-C does. Raises CogcliError for what is wrong before it begins; then
         nothing ran and nothing was written.
         """
-        settings, given = self._given(skill_id, _plain("inputs", inputs or {}), options)
+        settings, given = self._given_run(skill_id, _plain("inputs", inputs or {}), options)
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
         prepared = prepare_given(catalog, given, environment.environ)
         return _run_of(launch(environment, prepared, listener=on_event, control=control))
 
-    def _given(self, skill_id: str, inputs: dict[str, Any], options: Options) -> tuple[Settings, GivenRun]:
+    def _given_run(
+        self, skill_id: str, inputs: dict[str, Any], options: Options
+    ) -> tuple[Settings, GivenRun]:
         _require_fitting(options)
         settings = self._settings(**{name: value for name, value in options.items() if name in _SETTINGS})
         settings.named.append(inputs)

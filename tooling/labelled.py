@@ -36,12 +36,14 @@ class Score(NamedTuple):
     @property
     def precision(self) -> float:
         """The part of the findings that is right; 1 without any."""
-        return self.right / ((self.right + self.wrong) or 1) if self.right or self.wrong else 1.0
+        found = self.right + self.wrong
+        return self.right / found if found else 1.0
 
     @property
     def recall(self) -> float:
-        """The part of what is there that is found."""
-        return self.right / ((self.right + self.missed) or 1)
+        """The part of what is there that is found; 0 where there is nothing."""
+        there = self.right + self.missed
+        return self.right / there if there else 0.0
 
 
 def personal_data_scores() -> Iterator[Score]:

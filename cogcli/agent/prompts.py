@@ -205,13 +205,13 @@ def _results(completed: Sequence[Mapping[str, Any]]) -> list[DataLine]:
             f"result:{number}",
             text_of(result.get("name")),
             "untrusted",
-            json_text(_shown(result, place < _IN_FULL)),
+            json_text(_result_members(result, place < _IN_FULL)),
         )
         for place, (number, result) in enumerate(newest)
     ]
 
 
-def _shown(result: Mapping[str, Any], in_full: bool) -> Mapping[str, Any]:
+def _result_members(result: Mapping[str, Any], in_full: bool) -> Mapping[str, Any]:
     return result if in_full else {key: result.get(key) for key in ("name", "success", "step")}
 
 

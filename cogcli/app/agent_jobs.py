@@ -168,10 +168,10 @@ class _Worker:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
                 of = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
-            learned = fold_interactions(profile, map(_seen, of))
+            learned = fold_interactions(profile, map(_interaction_payload, of))
             asked_before = {name: job.transcript[name] for name in ("usage",) if name in job.transcript}
             return learned, {"model": "template", "notes": list(learned.notes), **asked_before}
-        seen = [_seen(each) for each in of]
+        seen = [_interaction_payload(each) for each in of]
         asked = (
             build_extract_prompt(seen[0]) if job.kind == "extract" else build_synthesis_prompt(profile, seen)
         )
@@ -213,7 +213,7 @@ class _Worker:
         return learned, {**transcript, "notes": list(learned.notes)}
 
 
-def _seen(made: Interaction) -> dict[str, Any]:
+def _interaction_payload(made: Interaction) -> dict[str, Any]:
     """An interaction as learning sees it."""
     return {**made.to_payload(), "code": made.failure_code}
 

@@ -52,7 +52,7 @@ class Need(NamedTuple):
     cure: str = ""
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """`needs an extra: ...`."""
         return f"needs {KINDS[self.kind]}: {self.text}"
 

@@ -69,7 +69,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         raise UsageError("output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it")
     case = {
         "description": f"as in {directory.name}",
-        **_given(request, started),
+        **_case_keys(request, started),
         "approve": sorted(
             {each.asked.gate or each.asked.capability for each in log.approvals if each.granted}
         ),
@@ -119,7 +119,7 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
     return os.path.dirname(found[-1].path)
 
 
-def _given(request: RunRequest, started: Event) -> dict[str, Any]:
+def _case_keys(request: RunRequest, started: Event) -> dict[str, Any]:
     """The keys of a case that say how a run began; what is the default is left out."""
     policy = request.policy.to_payload() if request.policy else {}
     options = {

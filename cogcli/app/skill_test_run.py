@@ -63,7 +63,7 @@ def run_case(settings: Settings, case: SkillCase, folder: str, *, trusted: bool)
 
     Raises CaseFault, before anything runs.
     """
-    case, log = _given(settings, case, folder)
+    case, log = _prepared_case(settings, case, folder)
     registry = CaseRegistry(settings, case)
     request = _request(settings, case)
     catalog = registry.reach(case.skill_id, pack=request.pack_ref)
@@ -198,7 +198,7 @@ def _of_project(settings: Settings) -> dict[str, Any]:
     return {name: KEYS[name].default for name in names} | found
 
 
-def _given(settings: Settings, case: SkillCase, folder: str) -> tuple[SkillCase, LogIndex | None]:
+def _prepared_case(settings: Settings, case: SkillCase, folder: str) -> tuple[SkillCase, LogIndex | None]:
     """The case with its inputs, its files written, each `{$file: NAME}` the path of a file; and the log that answers in
     place of stubs."""
     place = os.path.join(folder, "files")

@@ -183,7 +183,7 @@ def _test(settings: Settings, case: SkillCase, folder: str, runs: dict[str, Case
     base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
     kept = False
     try:
-        if unmet := ", ".join(map(_told, unmet_needs(settings, case))):
+        if unmet := ", ".join(map(_need_text, unmet_needs(settings, case))):
             return base._replace(status=SKIPPED, reason=f"needs {unmet}")
         os.mkdir(folder)
         run = runs[case.id] = run_case(settings, case, folder, trusted=_is_trusted(settings, case))
@@ -275,5 +275,5 @@ def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
             yield Need("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
 
 
-def _told(need: Need) -> str:
+def _need_text(need: Need) -> str:
     return need.text if need.kind == "service" else f"{need.text}: {need.cure}"

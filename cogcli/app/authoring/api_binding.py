@@ -128,9 +128,9 @@ class _Command:
             reasons = [f"{title}: {reason}" for title, reason in self._skipped]
             message = "no operation can be bound" if self._asked.all else f"operation {reasons[0]}"
             raise UsageError("usage.value", message, hint="\n".join(reasons[:5]) if self._asked.all else "")
-        return self._made(bound, files)
+        return self._summary(bound, files)
 
-    def _made(self, bound: list[_Bound], files: list[NewFile]) -> Made:
+    def _summary(self, bound: list[_Bound], files: list[NewFile]) -> Made:
         shown = [
             self._settings.display_path(f"{self._settings.project}/{file.path}")
             for file in files

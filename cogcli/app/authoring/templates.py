@@ -144,7 +144,7 @@ def new_skill(settings: Settings, id: str | None, *, like: str | None, channel: 
     file = _from_template("skill", path, _SKILL, id) if like is None else _copy(settings, like, path, id)
     _place(settings, [file], force=force)
     look = f"cogcli run {id}" if like is None else f"cogcli skills show {id}"
-    return _made(settings, [path], [look, f"cogcli validate {quote(_shown(settings, path))}"])
+    return _made_files(settings, [path], [look, f"cogcli validate {quote(_display_path(settings, path))}"])
 
 
 def _own_id(like: str) -> str:
@@ -181,11 +181,11 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> Made:
     _require(is_capability_id(id), id, "a capability", "orders.item.read")
     known = open_registry(settings).everything().capability(id)
     path = f"capabilities/{id}.yaml"
-    if known is not None and known.file != _shown(settings, path) and not force:
+    if known is not None and known.file != _display_path(settings, path) and not force:
         hint = "give another id, or --force to put yours in its place"
         raise UsageError("output.exists", f"there is a capability `{id}` already: {known.file}", hint=hint)
     _place(settings, [_from_template("capability", path, _CAPABILITY, id)], force=force)
-    return _made(settings, [path], [f"cogcli capabilities show {id}"])
+    return _made_files(settings, [path], [f"cogcli capabilities show {id}"])
 
 
 def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
@@ -194,7 +194,7 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
     _require(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
     _place(settings, [_from_template("pack", path, _PACK, id)], force=force)
-    return _made(settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"])
+    return _made_files(settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"])
 
 
 def require_channel(channel: str) -> None:
@@ -221,9 +221,9 @@ def _place(settings: Settings, files: list[NewFile], *, force: bool) -> None:
         raise refused_problem(problems[0])
 
 
-def _made(settings: Settings, paths: list[str], next: list[str]) -> Made:
-    return Made([_shown(settings, path) for path in paths], [], next)
+def _made_files(settings: Settings, paths: list[str], next: list[str]) -> Made:
+    return Made([_display_path(settings, path) for path in paths], [], next)
 
 
-def _shown(settings: Settings, path: str) -> str:
+def _display_path(settings: Settings, path: str) -> str:
     return settings.display_path(os.path.join(project_of(settings), path))

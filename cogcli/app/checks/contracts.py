@@ -288,7 +288,7 @@ class _ContractCalls:
             id, SKIPPED, subject=" ".join(capability.description.split()), file=capability.file
         )
         if needs := self._needs[id]:
-            return Checked(base._replace(reason=needs[0].told), needs)
+            return Checked(base._replace(reason=needs[0].sentence), needs)
         asked = self._outcomes[id]
         lacking = [need for each, outcome, _ in asked for need in _needed(each, outcome)]
         checks = tuple(
@@ -303,7 +303,7 @@ class _ContractCalls:
             reason = f"{failed[0].name}: {failed[0].detail}"
             return Checked(whole._replace(status=FAILED, reason=reason, code="verify.failed"))
         if lacking:
-            return Checked(whole._replace(reason=lacking[0].told), tuple(dict.fromkeys(lacking)))
+            return Checked(whole._replace(reason=lacking[0].sentence), tuple(dict.fromkeys(lacking)))
         return Checked(whole._replace(status=PASSED))
 
 

@@ -95,7 +95,7 @@ def _checked(
         needs = tuple(dict.fromkeys([*lacking.values(), *unmet]))
         needs = needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
     if needs:
-        return Checked(base._replace(reason=needs[0].told), needs)
+        return Checked(base._replace(reason=needs[0].sentence), needs)
     took = sum(result.ms or 0 for _, result in passed)
     return Checked(base._replace(status=PASSED, checks=passed[0][1].checks, ms=took))
 

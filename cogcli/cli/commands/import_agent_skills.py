@@ -40,7 +40,9 @@ def _lines(setup: Setup) -> Iterator[str]:
         yield f"# {'put into' if name in setup.there else 'write to'} {visible(name)}"
         yield from visible_block(text.rstrip("\n")).split("\n")
         yield ""
-    yield from _told("# chosen above", [(f"{id}: {each.text}", each) for id, each in setup.choices.items()])
+    yield from _remark_lines(
+        "# chosen above", [(f"{id}: {each.text}", each) for id, each in setup.choices.items()]
+    )
     if setup.variables:
         yield "# set, with values of yours"
         for name, each in setup.variables.items():
@@ -49,11 +51,11 @@ def _lines(setup: Setup) -> Iterator[str]:
     yield "# then run"
     yield from setup.commands
     yield ""
-    yield from _told("# left to do by hand", [(each.text, each) for each in setup.left])
+    yield from _remark_lines("# left to do by hand", [(each.text, each) for each in setup.left])
     yield f"# {setup.usable} of {setup.skills} skills could run after that; nothing was written"
 
 
-def _told(head: str, remarks: list[tuple[str, Remark]]) -> Iterator[str]:
+def _remark_lines(head: str, remarks: list[tuple[str, Remark]]) -> Iterator[str]:
     """Remarks as comments, so that the whole can be pasted: place and text, then the reason."""
     if not remarks:
         return

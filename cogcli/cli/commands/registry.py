@@ -121,7 +121,7 @@ def _needs(context: CommandContext, lacking: Sequence[Checked]) -> list[StyledLi
         for each in own if context.verbose else ():
             need = next(need for need in each.needs if need.kind == kind)
             cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
-            text = f"{each.result.id} {need.told}{cure}"
+            text = f"{each.result.id} {need.sentence}{cure}"
             lines.append([(visible(text), "warning")])
     return lines
 
