@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items if not LONG else ():
         for mark in item.iter_markers("sampled"):
             if crc32(f"{seed} {item.nodeid}".encode()) % mark.args[0]:
-                reason = f"one in {mark.args[0]} runs, another with each --seed: all with check.py --long"
+                reason = f"one in {mark.args[0]} commits, another with each --seed: all with check.py --long"
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -1,11 +1,12 @@
 """The one command that runs every check: format, lint, strict types, tests, our own validation of the registry.
 
-`python tooling/check.py` runs them all and stops at nothing; it exits 1 if any failed. The tests run beside the other
-checks, in an order that is shuffled anew each time and that the printed seed repeats.
+`python tooling/check.py` runs them all and stops at nothing; it exits 1 if any failed. The tests run alongside the
+other checks. A seed decides their order, their sample and their generated examples. It follows from the commit, so a
+commit has the same tests everywhere.
 
 `--quick` is for while one edits: the same checks, of the tests those that need neither processes nor seconds.
 `--long` adds the crash, fuzz and peer runs that take minutes, and runs the command as it is installed wherever a test
-runs one; without it they are named as skipped. `--seed N` repeats an order.
+runs one; without it they are named as skipped. A long run draws its seed. `--seed N` chooses another one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -56,19 +58,23 @@ def main() -> int:
     which = arguments.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="leave out what takes long")
     which.add_argument("--long", action="store_true", help="also run what takes minutes")
-    arguments.add_argument("--seed", type=int, default=random.getrandbits(32), help="the order of the tests")
+    arguments.add_argument("--seed", type=int, help="order, sample and examples of the tests")
     asked = arguments.parse_args()
     environment = dict(os.environ)
     # Every process of the tests would compile what it imports, and each worker rewrite every test.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if asked.long:
         environment |= {"COGCLI_LONG_TESTS": "1", "COGCLI_TEST_INSTALLED": "1"}
-    tests = (*TESTS, f"--randomly-seed={asked.seed}", *(QUICK if asked.quick else ()))
+    seed = asked.seed
+    if seed is None:
+        seed = random.getrandbits(32) if asked.long else _seed_of_commit()
+    seeds = (f"--randomly-seed={seed}", f"--hypothesis-seed={seed}")
+    tests = (*TESTS, *seeds, *(QUICK if asked.quick else ()))
     if not asked.long and _has_room_in_memory():
         environment["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
     with ThreadPoolExecutor(1) as beside:
         waiting = [beside.submit(_done, *check, environment, shown=False) for check in CHECKS]
-        print(f"== tests, in the order of --seed {asked.seed}", flush=True)
+        print(f"== tests, with --seed {seed}", flush=True)
         ran = [_done("tests", tests, environment, shown=True)]
         ran += [check.result() for check in waiting]
     for done in ran:
@@ -78,6 +84,13 @@ def main() -> int:
     failed = [done.name for done in ran if done.code]
     print(f"{'failed: ' + ', '.join(failed) if failed else 'all checks passed'}", flush=True)
     return 1 if failed else 0
+
+
+def _seed_of_commit() -> int:
+    """Return a number that follows from the commit that is checked out; 0 outside a repository."""
+    command = ("git", "rev-parse", "HEAD")
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).stdout.strip()
+    return crc32(commit) if commit else 0
 
 
 def _has_room_in_memory() -> bool:

@@ -97,6 +97,10 @@ def engine_for(
     )
 
 
+SOON = 20.0
+"""Seconds that only a hang exceeds: a gate of a test holds a call for 60, and a stuck call has 30."""
+
+
 def request(inputs: dict[str, Any] | None = None, frame: dict[str, Any] | None = None) -> Request:
     """What a caller asks."""
     return Request("a task", inputs or {}, frame or {}, 0, {}, {})

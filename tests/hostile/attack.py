@@ -19,7 +19,7 @@ from typing import Any
 from cogcli.app.explain import pages
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
-SECONDS = 10.0
+SECONDS = 120.0
 """A bound that only a hang exceeds: machines are noisy."""
 
 

@@ -264,7 +264,7 @@ def test_C06_nothing_is_imported_from_the_working_directory(
 
 def test_C10_a_function_that_never_returns_is_left_behind_in_time(project: Any) -> None:
     command = prepared(project, "hostile_services", "endless", metadata="{timeout_seconds: 0.5}")
-    outcome = attack(project, *command, seconds=6, installed=True)  # only the end of a process ends it
+    outcome = attack(project, *command, installed=True)  # only the end of a process ends it
     assert (outcome.code, outcome.error) == (6, "call.timeout")
     hold_all_episodes(project)
 

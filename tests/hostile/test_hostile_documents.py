@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -272,14 +271,12 @@ def test_ten_thousand_operations_are_refused_at_once_and_bound_one_by_one(begun:
         f"/{n}": {"get": {"operationId": f"op{n}", "responses": {"200": reply(TEXT)}}} for n in range(10_000)
     }
     value = document(paths)
-    begin = time.process_time()
     assert (
         "10,000 operations" in bind(begun, value, "--all", id="api").assert_exit(2).json["error"]["message"]
     )
     many = bind(begun, value).assert_exit(2).json["error"]
     assert len(json.dumps(many)) < 2000
     bind(begun, value, "--operation", "op9999").assert_ok()
-    assert time.process_time() - begin < 60
 
 
 def test_operations_that_are_too_large_together_are_bound_one_by_one(begun: Project) -> None:

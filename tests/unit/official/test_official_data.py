@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.growth import assert_linear
 
 from cogcli.official import patterns
 from cogcli.official.data import check_json, merge_objects, parse_json, profile_records
@@ -194,9 +194,8 @@ RUNAWAY = [
 
 @pytest.mark.parametrize(("pattern", "text"), RUNAWAY)
 def test_a_pattern_takes_time_that_grows_with_the_text_alone(pattern: str, text: str) -> None:
-    begun = time.process_time()
+    assert_linear(lambda size: validate(text[-size:], {"pattern": pattern}), len(text))
     assert validate(text, {"pattern": pattern})["valid"] is False
-    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize(
@@ -219,11 +218,9 @@ def test_patterns_as_they_are_written_are_run(pattern: str) -> None:
     [(r"(a+)\1+$", "a" * 5000 + "b"), ("^(a{1,100}){1,100}c", "a" * 100_000), ("(?=b)a", "a" * 100_000)],
 )
 def test_what_takes_too_long_is_refused_and_not_waited_for(pattern: str, text: str) -> None:
-    begun = time.process_time()
     with pytest.raises(Refused) as refused:
         validate(text, {"pattern": pattern})
     assert refused.value.reason == "too-large"
-    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("pattern", ["^(a|a)*$", ".*a.*b", "^(?:a?){2,50}b", r"(a)\1", "(?=a)a"])
