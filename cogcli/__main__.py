@@ -56,19 +56,12 @@ def main() -> int:
     if argv == ["--version"]:
         return _print_version(__version__)
     if "PYTHONPATH" in os.environ:
-        _leave_out_the_working_directory()
+        from cogcli.core.search_path import drop_relative_entries
+
+        drop_relative_entries()
     from cogcli.cli.main import run
 
     return run(argv)
-
-
-def _leave_out_the_working_directory() -> None:
-    """Nothing is imported from it, not even where the search path names it; an empty entry there means it, too."""
-    try:
-        here = os.getcwd()
-    except OSError:
-        return
-    sys.path[:] = [place for place in sys.path if place not in ("", here)]
 
 
 def _leave(number: int, frame: object) -> None:

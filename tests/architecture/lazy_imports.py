@@ -9,10 +9,10 @@ from typing import Final
 
 DOORS: Final[dict[str, dict[str, int]]] = {
     "the command itself, behind the answers that need no module": {
-        "__main__.py": 1,
+        "__main__.py": 2,
     },
     "use cases that most commands load, and few of them whole: settings, trust, the registry": {
-        "app/checks/doctor.py": 1, "app/checks/doctor_services.py": 2,
+        "app/checks/doctor.py": 1, "app/checks/doctor_services.py": 1,
         "app/episodes.py": 2, "app/state_document.py": 5,
         "app/run_skill.py": 3, "app/schemas.py": 1,
         "app/settings/__init__.py": 5, "app/settings/config.py": 1, "app/settings/runs_dir.py": 1,

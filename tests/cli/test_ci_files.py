@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from support.action_steps import ROOT, read_action, run_step
 from support.examples import LONG
 
-ROOT = Path(__file__).resolve().parents[2]
 BROKEN = "skills/local/demo/greet/skill.yaml"
 downloads = pytest.mark.skipif(
     not LONG, reason="not asked for: it downloads (COGCLI_LONG_TESTS=1, or check.py --long)"
@@ -41,8 +41,9 @@ def _break(project: Any) -> None:
 
 def test_the_hook_runs_our_command_and_sees_every_kind_of_spec(tidy: Any) -> None:
     (hook,) = _read(".pre-commit-hooks.yaml")
-    command, *words = shlex.split(hook["entry"])
-    assert command == "cogcli"
+    *interpreter, command = shlex.split(hook["entry"])[:4]
+    words = shlex.split(hook["entry"])[4:]
+    assert (interpreter, command) == (["python", "-I", "-m"], "cogcli")
     tidy.run(*words).assert_ok()
     _break(tidy)
     result = tidy.run(*words).assert_exit(1)
@@ -56,32 +57,13 @@ def test_the_hook_runs_our_command_and_sees_every_kind_of_spec(tidy: Any) -> Non
     assert not re.search(hook["files"], "docs/page.md")
 
 
-def _step(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        step for step in _read("action.yml")["runs"]["steps"] if step["name"] == name
-    )
-    return found
-
-
-def _run_step(
-    step: dict[str, Any], project: Any, path: str, **given: str
-) -> subprocess.CompletedProcess[str]:
-    """A step as a runner runs it: its variables with the inputs, those not given by their defaults."""
-    inputs = {name: given.get(name, each["default"]) for name, each in _read("action.yml")["inputs"].items()}
-    values = {
-        name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
-        for name, text in step.get("env", {}).items()
-    }
-    env = {**project.env, **values, "PATH": path, "GITHUB_ACTION_PATH": str(ROOT), "CI": "true"}
-    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-    return subprocess.run(shell, cwd=project.root, env=env, capture_output=True, text=True, check=False)
-
-
-def test_the_action_tells_problems_at_their_lines(tidy: Any) -> None:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    assert _run_step(_step("validate"), tidy, path).returncode == 0
+def test_the_action_tells_problems_at_their_lines(tidy: Any, tmp_path: Path) -> None:
+    outputs = {"install": {"cogcli": str(Path(sys.executable).with_name("cogcli"))}}
+    _, validate = read_action()["runs"]["steps"]
+    assert run_step(validate, tidy, tmp_path, outputs=outputs).returncode == 0
     _break(tidy)
-    done = _run_step(_step("validate"), tidy, path, arguments="--strict --report json:found.json")
+    arguments = "--strict --report json:found.json"
+    done = run_step(validate, tidy, tmp_path, outputs=outputs, arguments=arguments)
     assert done.returncode == 1
     assert f"::warning title=cogcli (ref.input),file={BROKEN},line=" in done.stderr, done.stderr
     assert (tidy.root / "found.json").exists()
@@ -89,10 +71,9 @@ def test_the_action_tells_problems_at_their_lines(tidy: Any) -> None:
 
 @downloads
 def test_the_action_installs_what_it_runs(tidy: Any, tmp_path: Path) -> None:
-    venv.create(tmp_path / "clean", with_pip=True)
-    path = f"{tmp_path / 'clean/bin'}:/usr/bin:/bin"
-    for step in _read("action.yml")["runs"]["steps"]:
-        done = _run_step(step, tidy, path)
+    outputs: dict[str, dict[str, str]] = {}
+    for step in read_action()["runs"]["steps"]:
+        done = run_step(step, tidy, tmp_path, outputs=outputs)
         assert done.returncode == 0, done.stderr
 
 

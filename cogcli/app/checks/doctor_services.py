@@ -145,13 +145,18 @@ def _reachability(
     for service in remote:
         if not service.trusted:
             yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
-    from cogcli.core.http import Http, HttpRequest
+    from cogcli.core.http import Http, HttpRequest, proxy_for, proxy_without_user
 
     http = Http(proxies=proxies)
 
+    def find_proxy(url: str) -> str:
+        parts = urlsplit(url)
+        return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
+
     def ask(service: Service) -> DoctorCheck:
-        request = HttpRequest("HEAD", _url(service), network=network_of(service))
-        return _answers(http, request, service, _proxy(proxies, service))
+        url = _url(service)
+        request = HttpRequest("HEAD", url, network=network_of(service))
+        return _answers(http, request, service, find_proxy(url))
 
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -162,14 +167,6 @@ def _reachability(
 
 def _url(service: Service) -> str:
     return service.settings.get("base_url") or service.settings.get("url") or ""
-
-
-def _proxy(proxies: Mapping[str, str], service: Service) -> str:
-    """The proxy for a service; empty for none."""
-    from cogcli.core.http import proxy_for, proxy_without_user
-
-    parts = urlsplit(_url(service))
-    return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
 
 
 def _answers(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
+from cogcli.core.search_path import NAME as SEARCH_PATH
+from cogcli.core.search_path import resolve_entries
 from cogcli.protocols.http import headers
 from cogcli.protocols.invoker import InvokerContext, inherited_variables
 from cogcli.protocols.mcp.errors import Refusals
@@ -60,8 +62,11 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 
     settings = service.settings
     own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
+    directory = _directory(service)
+    if SEARCH_PATH in own:
+        own[SEARCH_PATH] = resolve_entries(own[SEARCH_PATH], directory)
     environ = {**inherited_variables(context.environ), **own}
-    program = Program(settings["command"], tuple(settings.get("args") or ()), _directory(service), environ)
+    program = Program(settings["command"], tuple(settings.get("args") or ()), directory, environ)
     return lambda: Stdio(program)
 
 

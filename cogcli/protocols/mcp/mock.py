@@ -70,7 +70,7 @@ def call(id: Any, name: str, params: dict[str, Any]) -> None:
     elif name == "dies":
         os._exit(3)
     elif name == "breeds":
-        sleep = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
+        sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"]
         remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
         say(id, result=text("bred"))
     elif name == "forgets":

@@ -43,7 +43,7 @@ def tool_members(
     return {
         "protocol": "mcp",
         "operation": tool,
-        "service": {"command": sys.executable, "args": ["-S", SERVER, *options], **(settings or {})},
+        "service": {"command": sys.executable, "args": ["-I", "-S", SERVER, *options], **(settings or {})},
         "environ": {"PATH": os.defpath, "HOME": bench.directory, "BENCH_UNSEEN": SECRET, **(environ or {})},
         "root": bench.directory,
         "network": "public",

@@ -30,6 +30,8 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.file_roots import Roots
+from cogcli.core.search_path import NAME as SEARCH_PATH
+from cogcli.core.search_path import relative_folders
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
@@ -190,10 +192,11 @@ class Worker:
 
 
 def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
+    # `-I` contains `-P`; written out, so that the program's own folder is no import path if `-I` ever goes.
+    flags = ["-I", "-P", "-B"] if sys.dont_write_bytecode else ["-I", "-P"]
     # No part comes from data: our interpreter, our program, our import paths.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *flags, program.__file__, str(channel), str(leash), *_import_paths()],
+        [sys.executable, *flags, program.__file__, str(channel), str(leash), *_import_paths(environ)],
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=out,
@@ -203,13 +206,10 @@ def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> su
     )
 
 
-def _import_paths() -> list[str]:
-    """The import paths of this process, without the working directory."""
-    try:
-        here = os.getcwd()
-    except FileNotFoundError:
-        here = ""
-    return [place for place in sys.path if os.path.isabs(place) and place != here]
+def _import_paths(environ: Mapping[str, str]) -> list[str]:
+    """The import paths of this process, without the working directory and relative entries of `PYTHONPATH`."""
+    dropped = relative_folders(environ.get(SEARCH_PATH, ""))
+    return [place for place in sys.path if os.path.isabs(place) and place not in dropped]
 
 
 def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
