@@ -57,6 +57,7 @@ _SETTINGS: Final = frozenset(
         "step_timeout",
         "conformance",
         "prefer",
+        "no_fallback",
         "durability",
     )
 )
@@ -114,6 +115,7 @@ class Options(TypedDict, total=False):
     confirm: Sequence[str]
     bind: Mapping[str, str]
     prefer: Sequence[str]
+    no_fallback: bool
     keep_going: bool
     max_workers: int
     timeout: float

@@ -29,8 +29,9 @@ def open_registry(settings: Settings) -> Registry:
 def selection_options(settings: Settings) -> SelectionOptions:
     """How bindings are selected where nothing is run: without flags, with this environment."""
     return SelectionOptions(
-        {}, settings.value("conformance"), settings.environ, tuple(settings.value("prefer"))
-    )
+        {}, settings.value("conformance"), settings.environ, tuple(settings.value("prefer")),
+        settings.value("no_fallback"),
+    )  # fmt: skip
 
 
 class Layers:

@@ -51,6 +51,7 @@ def options_of(settings: Settings) -> dict[str, Any]:
         "step_timeout": None if step_timeout is None else float(step_timeout),
         "conformance": settings.value("conformance"),
         "prefer": tuple(settings.value("prefer")),
+        "no_fallback": settings.value("no_fallback"),
         "durability": settings.value("durability"),
     }
 

@@ -24,6 +24,7 @@ from cogcli.report.humanize import short_episode
 from cogcli.runs.results import Control, RunResult
 
 if TYPE_CHECKING:
+    from cogcli.engine.context import Fallback
     from cogcli.runs.resume import ResumeRequest
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -170,6 +171,16 @@ def _noting(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
         yield event
 
 
+def warn_of_fallback(context: CommandContext, fallback: Fallback) -> None:
+    """Report a binding that answered instead of the first one, with `-q`, too: it is part of what the answer is."""
+    message = f"{fallback.step} fell back to {fallback.binding} ({fallback.reason})"
+    context.warnings.append(
+        {"code": "binding.fallback", "message": message, "step": fallback.step, "binding": fallback.binding,
+         "instead_of": fallback.instead_of}
+    )  # fmt: skip
+    context.screen.notify_line([("! ", "warning"), (visible(message), "")])
+
+
 def report_result(
     context: CommandContext,
     result: RunResult,
@@ -193,6 +204,8 @@ def report_result(
             "metrics": result.metrics,
         }
     )
+    for each in result.finished.fallbacks:
+        warn_of_fallback(context, each)
     rerun = rerun_flags(context, result)
     context.error = error_of(result, context.again, rerun=rerun)
     if result.not_exported:

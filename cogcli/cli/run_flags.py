@@ -65,6 +65,9 @@ class RunFlags(Flags):
         EXECUTION,
         completes="services",
     )
+    no_fallback: bool = switch(
+        "--no-fallback", help="fail instead of calling a fallback binding", panel=EXECUTION
+    )
     conformance: str | None = choice(
         "--conformance", "WORD", PROFILES, "least profile of bindings", EXECUTION
     )
@@ -99,8 +102,8 @@ class ServeFlags(RunFlags):
 
     only = frozenset(
         (
-            "trust_level", "confirm", "bind", "prefer", "keep_going", "max_workers", "timeout", "step_timeout",
-            "conformance", "tag", "durability",
+            "trust_level", "confirm", "bind", "prefer", "no_fallback", "keep_going", "max_workers", "timeout",
+            "step_timeout", "conformance", "tag", "durability",
         )
     )  # fmt: skip
 
@@ -116,7 +119,8 @@ class AgentFlags(RunFlags):
 
     only = frozenset(
         (
-            "trust_level", "confirm", "bind", "timeout", "tag", "durability", "progress", "pack", "intent", "user",
+            "trust_level", "confirm", "bind", "no_fallback", "timeout", "tag", "durability", "progress", "pack",
+            "intent", "user",
             "safety_mode", "budget", "trace_id", "message", "param", "session", "model", "mode", "dry_run", "no_memory",
         )
     )  # fmt: skip

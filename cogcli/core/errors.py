@@ -356,7 +356,8 @@ FAILURES: tuple[FailureRow, ...] = (
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
-        " service.leftover export.failed trust.size resume.untrusted pack.unknown pack.mismatch pack.unpinned"
+        " service.leftover binding.fallback export.failed trust.size resume.untrusted"
+        " pack.unknown pack.mismatch pack.unpinned"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy",
         ENVIRONMENT,
     ),

@@ -37,6 +37,7 @@ class RunOptions(NamedTuple):
     binds: Mapping[str, str] = {}
     required_conformance_profile: str | None = None
     prefer: tuple[str, ...] = ()
+    no_fallback: bool = False
 
     def to_payload(self) -> dict[str, Any]:
         """The `options` of `run.started`."""
@@ -48,7 +49,18 @@ class RunOptions(NamedTuple):
         }
         if not self.prefer:
             del payload["prefer"]
+        if not self.no_fallback:
+            del payload["no_fallback"]
         return payload
+
+
+class Fallback(NamedTuple):
+    """A call that another binding answered than the first of its chain: the step, both bindings, and why."""
+
+    step: str
+    binding: str
+    instead_of: str
+    reason: str
 
 
 class Doubts(Protocol):
@@ -128,6 +140,8 @@ class Engine:
         self.held: list[Held] = []
         """How what was cut off from outside, or waits for a person, ends: appended before what it is a part of ends, at
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
+        self.fallbacks: list[Fallback] = []
+        """The calls that another binding answered than the first of their chain, in order."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
         self.timeout_seconds = options.timeout_seconds

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
-from cogcli.engine.context import Engine, Run
+from cogcli.engine.context import Engine, Fallback, Run
 from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, describe_outcome, outcome_of
 from cogcli.engine.plan import StepPlan, record
@@ -47,6 +47,7 @@ class Finished(NamedTuple):
     outcome: RunOutcome
     state: ExecutionState
     steps: dict[str, str]
+    fallbacks: tuple[Fallback, ...] = ()
 
 
 class Limit(NamedTuple):
@@ -154,7 +155,7 @@ class RootRun:
         results = run.state.step_results
         ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
-        return Finished(outcome, run.state, statuses)
+        return Finished(outcome, run.state, statuses, tuple(self.engine.fallbacks))
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
         """Append the event of a plan, run its steps over the state of this run, and give the RunOutcome by how they

@@ -12,7 +12,7 @@ from cogcli.core.calls import BindingChain, Member, Siblings
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
-from cogcli.engine.context import Run
+from cogcli.engine.context import Fallback, Run
 from cogcli.engine.outcome import status_of
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.tasks import Cancelled, Effects, Sleep
@@ -284,9 +284,20 @@ class StepRecord:
             ids = self.chain.binding_ids
             used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in self.attempts)
             payload["fallback"] = {"fallback_used": used, "fallback_chain": ids}
+            if used:
+                self._note_fallback(ids[0])
         if self.member is not None:
             payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
         return payload
+
+    def _note_fallback(self, first: str) -> None:
+        """Note the binding that answered instead of the first one; nothing if no binding answered."""
+        last = self.attempts[-1]
+        if last["status"] != "success" or last["binding_id"] == first:
+            return
+        failed = [each for each in self.attempts if each["binding_id"] == first]
+        reason = failed[-1]["message"] if failed else ""
+        self.run.engine.fallbacks.append(Fallback(self.path, last["binding_id"], first, reason))
 
     def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
         if self.action_id is None:

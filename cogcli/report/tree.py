@@ -236,9 +236,8 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
         return step.detail or step.status
     target = ", ".join(dict.fromkeys(step.writes)) or ("?" if step.status in ("failed", "vetoed") else "")
-    parts = [", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
-    if step.fallback:
-        parts.append(f"by fallback {step.fallback}")
+    fallback = f"! fell back to {step.fallback}:" if step.fallback else ""
+    parts = [fallback, ", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
     if step.tokens:
         parts.append(f"{step.tokens[0]}{glyphs.arrow}{step.tokens[1]} tokens")
     return " ".join(part for part in parts if part)

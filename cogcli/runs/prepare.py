@@ -104,6 +104,7 @@ class RunRequest(NamedTuple):
     step_timeout: float | None = None
     conformance: str | None = None
     prefer: tuple[str, ...] = ()
+    no_fallback: bool = False
     seed: int = 0
     tags: Mapping[str, str] = {}
     durability: str = "process"
@@ -128,11 +129,12 @@ class RunRequest(NamedTuple):
             binds=self.binds,
             required_conformance_profile=self.conformance,
             prefer=self.prefer,
+            no_fallback=self.no_fallback,
         )
 
     def selection(self, environ: Mapping[str, str]) -> SelectionOptions:
         """How its bindings are chosen."""
-        return SelectionOptions(self.binds, self.conformance, environ, tuple(self.prefer))
+        return SelectionOptions(self.binds, self.conformance, environ, tuple(self.prefer), self.no_fallback)
 
 
 class PreparedRun(NamedTuple):

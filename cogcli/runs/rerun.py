@@ -65,6 +65,7 @@ def read_source_request(
         step_timeout=options["step_timeout_seconds"],
         conformance=options["required_conformance_profile"],
         prefer=tuple(options.get("prefer") or ()),
+        no_fallback=options.get("no_fallback") is True,
         seed=payload["seed"],
         tags=payload["tags"],
         policy=PolicyRequest.recorded(payload),

@@ -265,7 +265,8 @@ class _Resumption(NamedTuple):
         binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
         profile = options["required_conformance_profile"]
         prefer = tuple(options.get("prefer") or ())
-        selection = SelectionOptions(binds, profile, self.environment.environ, prefer)
+        no_fallback = options.get("no_fallback") is True
+        selection = SelectionOptions(binds, profile, self.environment.environ, prefer, no_fallback)
         found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:

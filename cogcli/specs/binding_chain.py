@@ -14,12 +14,13 @@ CANDIDATE: Final = "candidate"
 
 class SelectionOptions(NamedTuple):
     """A run's options for selection: `--bind` by capability, the conformance demanded, the environment, the services
-    preferred, the first of them most."""
+    preferred, the first of them most, and whether a chain is its first binding alone."""
 
     binds: Mapping[str, str] = MappingProxyType({})
     conformance: str | None = None
     environ: Mapping[str, str] = MappingProxyType({})
     prefer: tuple[str, ...] = ()
+    no_fallback: bool = False
 
 
 class Reason(NamedTuple):

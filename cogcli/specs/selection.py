@@ -227,6 +227,8 @@ class _Chooser:
         name: str | None = primary
         while name is not None and all(link.binding_id != name for link in chain):
             chain.append(self._link(name, named=named and not chain))
+            if self.options.no_fallback:
+                break
             binding = self.catalog.bindings.get(name)
             name = binding.fallback if binding and binding.capability == self.id else None
         return tuple(chain)

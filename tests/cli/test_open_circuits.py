@@ -93,7 +93,7 @@ def test_an_open_circuit_is_told_and_told_again(circuit: Any) -> None:
     circuit.run("verify", "--json").assert_exit(0)
     assert (circuit.root / "ledger").read_text() == "x" * 5
     tree = circuit.run("trace", "--full").assert_exit(0).out
-    assert "by fallback three" in tree
+    assert "! fell back to three" in tree
     summary = json.loads((circuit.episode / "summary.json").read_text())
     assert (summary["counts"]["fallbacks"], summary["metrics"]["fallback_count"]) == (7, 7)
 

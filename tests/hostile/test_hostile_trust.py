@@ -43,6 +43,7 @@ KEY_LINES: dict[str, str] = {
     "step_timeout": "step_timeout = 5.0",
     "conformance": 'conformance = "experimental"',
     "prefer": 'prefer = ["canary"]',
+    "no_fallback": "no_fallback = true",
     "durability": 'durability = "none"',
     "files.roots": 'files.roots = ["/", "{outside}"]',
     "files.write_roots": 'files.write_roots = ["/", "{outside}"]',

@@ -81,6 +81,7 @@ KEYS: dict[str, ConfigKey] = {
     "step_timeout": ConfigKey("number", None),
     "conformance": ConfigKey("choice", None, choices=("experimental", "standard", "strict")),
     "prefer": ConfigKey("names", ()),
+    "no_fallback": ConfigKey("boolean", False),
     "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
     "files.roots": ConfigKey("paths", ()),
     "files.write_roots": ConfigKey("paths", ()),

@@ -29,6 +29,7 @@ _SETTINGS: Final = (
     "step_timeout",
     "conformance",
     "prefer",
+    "no_fallback",
     "durability",
 )
 """Flags that replace options of the earlier run, under the names of their settings."""
