@@ -14,15 +14,26 @@ import orjson
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import hint_for_write
+from cogcli.core.sqlite_file import (
+    bound_connection,
+    find_schema_fault,
+    journal_deletes_file,
+    read_schema,
+    schema_after,
+)
 
 if TYPE_CHECKING:
     import sqlite3
 
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another one."""
-_DAMAGE: Final = frozenset((0, 1, 11, 19, 20, 26))
-"""SQLite's codes for a malformed file, one that is no database, and one without the tables, types or keys of a store;
-its module has none for a text that is not UTF-8."""
+_DAMAGE: Final = frozenset((0, 1, 11, 18, 19, 20, 26))
+"""SQLite's codes for a malformed file, one that is no database, one without the tables, types or keys of a store, and
+one with a value above the limit; its module has none for a text that is not UTF-8."""
+_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
+"""The files of a database."""
+_INTERRUPTED: Final = 9
+"""SQLite's code for a statement that a signal ended."""
 _BUSY: Final = frozenset((5, 6))
 """SQLite's codes for a database or table that somebody else has locked."""
 
@@ -92,17 +103,21 @@ class Database:
             raise _busy(self.path, "another process has been reading")
 
     def _require_ours(self) -> int:
-        """The version of the file, 0 for a new one. Refuses one of a newer version, or with other tables; the file is
-        left as it is."""
+        """Return the version of the file, 0 for a new one.
+
+        Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store writes: a foreign
+        table, column, index, trigger or view computes while a statement of ours runs. The file stays unchanged.
+        """
         found, last = self._connection.execute("PRAGMA user_version").fetchone()[0], len(self._versions)
         if found > last:
             text = f"{self.path} is of version {found}, this is version {last}"
             raise EnvironmentRefusal("memory.damaged", text, hint="use the newer cogcli that wrote it")
-        kinds = {kind for (kind,) in self._connection.execute("SELECT type FROM sqlite_master")}
-        if found <= 0 and kinds:
-            raise _damaged(self.path, "it holds tables of something else")
-        if strange := kinds & {"trigger", "view"}:
-            raise _damaged(self.path, f"it has a {min(strange)}, which would change what is read or written")
+        if found < 0:
+            raise _damaged(self.path, f"no store has version {found}")
+        written = [statement for statements in self._versions[:found] for statement in statements]
+        fault = find_schema_fault(read_schema(self._connection), schema_after(tuple(written)))
+        if fault:
+            raise _damaged(self.path, fault)
         return int(found)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -121,7 +136,8 @@ def _copy(path: Path, target: Path) -> None:
     import sqlite3
 
     unfinished = target.with_name(f"{target.name}.part")
-    unfinished.unlink(missing_ok=True)
+    for suffix in _SUFFIXES:
+        unfinished.with_name(unfinished.name + suffix).unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with (
         contextlib.closing(sqlite3.connect(path)) as source,
@@ -144,17 +160,22 @@ def _open(path: Path) -> sqlite3.Connection:
         opened.callback(connection.close)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")  # the file may come with a project of others
+        bound_connection(connection)  # the file may come with a project of others
         opened.pop_all()
     return connection
 
 
 def _require_plain_files(path: Path) -> None:
-    """Refuse a link, which would lead out of the project, and what is no file: SQLite would wait for a pipe."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    """Refuse a link, which would lead out of the project, and what is no file: SQLite would wait for a pipe. Refuse a
+    journal that would delete another file."""
+    for suffix in _SUFFIXES:
         each = path.with_name(path.name + suffix)
         if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
             raise _damaged(each, "it is no plain file")
+    if journal_deletes_file(path):
+        raise _damaged(
+            path.with_name(f"{path.name}-journal"), "it names another file, which SQLite would delete"
+        )
 
 
 @contextlib.contextmanager
@@ -166,6 +187,8 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code: Any = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code == _INTERRUPTED:
+            raise KeyboardInterrupt from error
         if code in _BUSY:
             raise _busy(path, "another process has been writing") from error
         if code in _DAMAGE:

@@ -20,6 +20,14 @@ from zlib import crc32
 
 import orjson
 
+from cogcli.core.sqlite_file import (
+    SCHEMA_QUERY,
+    bound_connection,
+    find_schema_fault,
+    journal_deletes_file,
+    schema_after,
+    schema_from_rows,
+)
 from cogcli.episode.layout import is_episode_id, is_own_id
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 
@@ -90,8 +98,8 @@ class Index:
         if self._database is None:
             return False
         with contextlib.suppress(IndexLost):
-            found = self._query("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
-            if [sql for (sql,) in found] == [*_TABLES]:
+            found = schema_from_rows(self._query(SCHEMA_QUERY))
+            if not find_schema_fault(found, schema_after(_TABLES)):
                 return True
             self._remove()
         return False
@@ -112,8 +120,11 @@ class Index:
         with contextlib.suppress(Exception):  # no such module, no permission
             import sqlite3
 
+            if journal_deletes_file(self._runs_dir / FILE):
+                self._remove()
+                return
             self._database = sqlite3.connect(self._runs_dir / FILE, timeout=0.25, isolation_level=None)
-            self._database.execute("PRAGMA trusted_schema=OFF")
+            bound_connection(self._database)
             # Losing a cache in a power cut is fine, waiting for the disk is not.
             self._database.execute("PRAGMA synchronous=OFF")
 

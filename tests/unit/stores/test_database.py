@@ -107,7 +107,7 @@ def test_a_file_of_something_else_or_of_a_newer_version_is_refused(tmp_path: Pat
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE mine (x)")
-    with pytest.raises(EnvironmentRefusal, match="something else"):
+    with pytest.raises(EnvironmentRefusal, match="has the table `mine`"):
         KnowledgeStore(path)
     newer = tmp_path / "newer.db"
     with sqlite3.connect(newer) as connection:
@@ -193,7 +193,7 @@ def test_triggers_and_views_are_refused(tmp_path: Path, store: Any, table: str, 
     with sqlite3.connect(path) as connection:
         for statement in planted:
             connection.execute(statement.format(table))
-    with pytest.raises(EnvironmentRefusal, match=r"it has a (trigger|view)") as refused:
+    with pytest.raises(EnvironmentRefusal, match=r"the (trigger|view|table) `") as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
 
@@ -203,5 +203,5 @@ def test_a_file_of_a_version_below_the_first_is_refused(tmp_path: Path) -> None:
     KnowledgeStore(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = -1")
-    with pytest.raises(EnvironmentRefusal, match="something else"):
+    with pytest.raises(EnvironmentRefusal, match="no store has version -1"):
         KnowledgeStore(path)
