@@ -209,13 +209,16 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         metadata.get("retry_count") or 0,
         _number(metadata, "retry_backoff_base", 1.0),
         _number(metadata, "retry_backoff_factor", 2.0),
-        start_seconds(service),
+        0.0 if metadata.get("timeout_seconds") else start_seconds(service),
         metadata.get("fallback_on") or "any",
     )
 
 
 def start_seconds(service: Service) -> float:
-    """Seconds that the start of a service may take beside its calls; 0 where no program is started."""
+    """Seconds that the start of a service may take in addition to the limit of a call; 0 if it starts no program.
+
+    A limit of the binding itself bounds the start, too.
+    """
     if "command" not in service.settings:
         return 0.0
     return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)

@@ -23,7 +23,6 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
     SafetyConfirmationRequiredError,
-    TransportError,
 )
 from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
@@ -298,7 +297,7 @@ def _worker_call(
 
     def late() -> RuntimeErrorBase:
         if cancel.stayed:
-            return TransportError("call.transport", cancel.stayed, left=False)
+            return CallTimeoutError("call.timeout", cancel.stayed, left=False)
         return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
 
     return WorkerCall(perform, deadline, late, cancel.set, recorded.position if recorded else None)

@@ -188,7 +188,8 @@ def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None
 @pytest.mark.parametrize(
     ("limit", "flags", "code"),
     [
-        ("attempt", [], "call.transport"),
+        ("attempt", [], "call.timeout"),
+        ("binding", [], "call.timeout"),
         ("step", [], "step.timeout"),
         ("run", ["--timeout", "1"], "run.timeout"),
     ],
@@ -196,13 +197,14 @@ def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None
 def test_an_effect_of_a_service_that_never_started_is_in_no_doubt(
     project: Any, limit: str, flags: list[str], code: str
 ) -> None:
-    seconds = 0.5 if limit == "attempt" else 30
+    seconds = 0.5 if limit == "attempt" else 3000
     project.write(
         "services/local/deaf.yaml",
         f'id: deaf\nkind: mcp\ncommand: sleep\nargs: ["60"]\nmetadata: {{timeout_seconds: {seconds}}}\n',
     )
     tool(
         project, "mail.send", "deaf", "send", "{}", "{sent: {type: any}}", "{}", "{sent: response}",
+        "{timeout_seconds: 0.5}" if limit == "binding" else "{}",
     )  # fmt: skip
     file = project.root / "capabilities/mail.send.yaml"
     file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))

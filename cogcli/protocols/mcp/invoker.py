@@ -163,8 +163,8 @@ class Mcp:
                 portal, session = self._session(service)
                 until = limits.within(limits.start_seconds)
                 return portal, session, portal.wait(limits, session.connect, until)
-        except CallTimeoutError as error:  # the server did not start: that is no call that ran late
-            raise TransportError("call.transport", NOT_READY, left=False) from error
+        except CallTimeoutError as error:  # nothing of the call has left
+            raise CallTimeoutError("call.timeout", NOT_READY, left=False) from error
         except RuntimeErrorBase as error:
             error.left = False
             if session is not None and session.stderr_text:

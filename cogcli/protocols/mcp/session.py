@@ -223,11 +223,11 @@ class Session:
         return [text for link in self._links for text in link.transport.leftovers]
 
 
-def _slow_start_error(stderr_text: str) -> TransportError:
+def _slow_start_error(stderr_text: str) -> CallTimeoutError:
     words = last_lines(stderr_text)
     text = f"{NOT_READY}: {words}" if words else NOT_READY
-    hint = "the start may take as long as `timeout_seconds` of its service says, else 60 s"
-    return TransportError("call.transport", text, hint=hint, left=False)
+    hint = "the start is bounded by `timeout_seconds` of its binding, else of its service, else by 60 s"
+    return CallTimeoutError("call.timeout", text, hint=hint, left=False)
 
 
 MAX_PAGES: Final = 50

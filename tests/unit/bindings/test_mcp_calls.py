@@ -397,7 +397,7 @@ def test_how_a_server_ended_is_told_whoever_it_left_behind(tmp_path: Path, own: 
 def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: Caller) -> None:
     file = tmp_path / "pids"
     error = own.refused("echo", service=service("--silent", f"--pid={file}"), seconds=1)
-    assert (error.code, error.left) == ("call.transport", False)
+    assert (error.code, error.left) == ("call.timeout", False)
     assert error.message == "the server was not ready in time"
     wait_until(lambda: not any(map(is_alive, pids(file))))
 
@@ -407,14 +407,15 @@ def test_the_start_has_its_own_time_and_tells_what_the_server_said(own: Caller, 
     begun = time.monotonic()
     tools = service("--grumbles", option)
     error = own.refused("echo", service=tools, call_seconds=0.01, start_seconds=1)
-    assert (error.code, error.left) == ("call.transport", False)
-    if option == "--silent":
+    late = option == "--silent"
+    assert (error.code, error.left) == ("call.timeout" if late else "call.transport", False)
+    if late:
         assert time.monotonic() - begun >= 1, "the time of a call does not bound the start"
         assert (
             error.message
             == "the server was not ready in time: fetching a package | still fetching | no network"
         )
-        assert "`timeout_seconds` of its service" in error.hint
+        assert "`timeout_seconds` of its binding, else of its service" in error.hint
     else:
         assert error.message.endswith("status 1: still fetching | no network | cannot find my model file")
     assert error.record

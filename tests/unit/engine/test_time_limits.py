@@ -223,7 +223,7 @@ def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside:
         running.interrupt()
     result = running.result()
     words = {
-        "attempt": ("error", "call.transport", "failed"),
+        "attempt": ("error", "call.timeout", "failed"),
         "step": ("error", "step.timeout", "failed"),
         "run": ("error", "run.timeout", "skipped"),
         "signal": ("aborted", result.code, "skipped"),
