@@ -163,10 +163,10 @@ class Mcp:
                 portal, session = self._session(service)
                 until = limits.within(limits.start_seconds)
                 return portal, session, portal.wait(limits, session.connect, until)
-        except CallTimeoutError as error:  # nothing of the call has left
-            raise CallTimeoutError("call.timeout", NOT_READY, left=False) from error
         except RuntimeErrorBase as error:
-            error.left = False
+            if error.code == "call.timeout" and not error.message.startswith(NOT_READY):
+                error.message = NOT_READY
+            error.left = False  # nothing of the call has left
             if session is not None and session.stderr_text:
                 error.record = {**(error.record or {}), "stderr": session.stderr_text}
             raise
