@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import CheckReport, severity_word
 
 PER_KIND: Final = 10
@@ -33,4 +34,5 @@ def _annotation(word: str, problem: Problem, end: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """A text without a character that ends the command, moves the cursor of a log or turns its direction."""
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))

@@ -10,6 +10,7 @@ import os
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import suggestion
+from cogcli.core.toml_bounds import find_excess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 ROOTS = "roots"
 _LIMIT = 256 * 1024
+_MOST_PROBLEMS = 20
+"""A file with more is not read on: each costs a search for its line."""
 _LONGEST = 60
 _LONGEST_TEXT = 500
 _LONG_NUMBER = r"[0-9_]{1000}"
@@ -129,11 +132,17 @@ class ConfigFile:
                 f"is not UTF-8: byte 0x{error.object[error.start]:02X}", line, 1, hint="save it as UTF-8"
             )
             return
-        for name, value in self._parse(text).items():
-            for key, member in _members(name, value):
+        members = [pair for name, value in self._parse(text).items() for pair in _members(name, value)]
+        for key, member in members:
+            if not key.startswith("x-"):
                 self._take(key, member, _line_of(text, key))
+            if len(self.problems) >= _MOST_PROBLEMS:
+                return
 
     def _parse(self, text: str) -> dict[str, Any]:
+        if excess := find_excess(text):
+            self._problem(*excess, hint="shorten it, or remove it")
+            return {}
         import tomllib
 
         try:
@@ -154,8 +163,6 @@ class ConfigFile:
         return {}
 
     def _take(self, name: str, value: Any, line: int) -> None:
-        if name.startswith("x-"):
-            return
         key = KEYS.get(name)
         if key is None and _is_of_settings(name):
             self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)

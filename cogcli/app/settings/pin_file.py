@@ -9,6 +9,8 @@ import re
 import tomllib
 from typing import Any, Final
 
+from cogcli.core.toml_bounds import find_excess
+
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MARK: Final = "\ufeff"
 
@@ -89,6 +91,8 @@ def _quoted(text: str) -> str:
 
 
 def _read(text: str) -> dict[str, Any]:
+    if find_excess(text):
+        raise PinRefused
     try:
         return tomllib.loads(text.removeprefix(_MARK).replace("\r\n", "\n"))
     except ValueError as error:
