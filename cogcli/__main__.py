@@ -22,6 +22,9 @@ _ENDING = ("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP")
 def start() -> int:
     """Run the command line of this process, and end the process. Returns the exit code where it cannot end at once."""
     gc.disable()
+    if sys.getfilesystemencoding() == "ascii":
+        # Arguments, names of files and streams would be ASCII: in the C locale they are UTF-8 here.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
     if sys.path and sys.path[0] == os.path.dirname(sys.argv[0]):
         del sys.path[0]  # where the script lies; every import would look there first
     return _end(main())

@@ -171,3 +171,15 @@ def test_bytes_that_are_no_utf8_are_refused_in_every_locale(project: Any, locale
         assert answer["error"]["code"] == "input.encoding", flags
     assert not list(project.root.iterdir())
     project.installed("run", "text.language", "-p", "text=Gr\u00fc\u00dfe", "-q", env=env).assert_ok()
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_arguments_are_utf8_where_python_would_read_ascii(project: Any, locale: str) -> None:
+    env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    project.write("gr\u00f6\u00dfe.txt", "Die Gr\u00f6\u00dfe z\u00e4hlt.")
+    for word in ("text=Die Gr\u00f6\u00dfe z\u00e4hlt.", "text=@gr\u00f6\u00dfe.txt"):
+        answer = project.installed("run", "text.language", "-p", word, "-q", env=env).assert_ok()
+        assert answer.json
+    bad = os.fsdecode(b"text=a\xffb")
+    answer = project.installed("run", "text.language", "--json", "-p", bad, env=env).assert_exit(2).json
+    assert answer["error"]["code"] == "input.encoding"
