@@ -4,6 +4,7 @@
    every address requires that `Origin` equals `Host`.
 2. With a token every request must have it; a server on another address than loopback always has one.
 3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
+4. Sessions and connections are bounded in number, and a session without requests ends.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ PATH: Final = "/mcp"
 _LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://(.+)")
+MOST_SESSIONS: Final = 64
+"""A request that would open another session gets status 503 and a JSON-RPC error."""
+IDLE_SECONDS: Final = 600.0
+"""A session without a request or an open stream for this long ends; its id gets status 404."""
+MOST_CONNECTIONS: Final = 512
+"""A request on another connection gets status 503."""
 _BODY_SECONDS: Final = 30.0
 _CLOSING_SECONDS: Final = 1
 _TICK: Final = 0.05
@@ -154,12 +161,16 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
         enable_dns_rebinding_protection=False
     )  # Guard checks Host and Origin
     app = server.streamable_http_app(
-        streamable_http_path=PATH, max_request_body_size=MAX_BYTES, transport_security=security
+        streamable_http_path=PATH,
+        max_request_body_size=MAX_BYTES,
+        max_sessions=MOST_SESSIONS,
+        session_idle_timeout=IDLE_SECONDS,
+        transport_security=security,
     )
     app.router.redirect_slashes = False
     config = uvicorn.Config(
         Guard(app, address, token), lifespan="on", log_config=None, access_log=False, server_header=False, ws="none",
-        timeout_graceful_shutdown=_CLOSING_SECONDS,
+        timeout_graceful_shutdown=_CLOSING_SECONDS, limit_concurrency=MOST_CONNECTIONS,
     )  # fmt: skip
     return HttpServer(config)
 
