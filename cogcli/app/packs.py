@@ -35,7 +35,7 @@ class FoundPack(NamedTuple):
 
 def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
     """The problems of a pack, by reference or file. Raises as `find_pack`, but for a pack with errors."""
-    return check_registry(settings, [_locate(settings, name).path])
+    return check_registry(settings, [_locate(settings, name).path], kind="pack")
 
 
 def check_policy(settings: Settings, name: str) -> RegistryCheck:

@@ -110,11 +110,14 @@ class Registry:
         self._flush()
         return found
 
-    def files(self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None) -> Catalog:
+    def files(
+        self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None, kind: str = ""
+    ) -> Catalog:
         """These files and directories with the registry that they refer to; `only` of the catalog names these files.
 
         `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
-        directory with spec folders is such a layer.
+        directory with spec folders is such a layer. `kind` is that of a file outside all layers; without it, the
+        folders and keys of the file decide.
         """
         named = [self._absolute(path) for path in paths]
         own = [Layer(path, path, False, host=is_host_root(path)) for path in named if is_root(path)]
@@ -122,7 +125,7 @@ class Registry:
         reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
-        wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader)
+        wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader, kind)
         builder = CatalogBuilder(layouts, reader, given=outside, named=wanted, environ=self._environ)
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
@@ -202,7 +205,7 @@ _KIND_OF_KEY = {
 
 
 def _classify(
-    paths: Iterable[str], places: Mapping[str, FoundFile], reader: SpecReader
+    paths: Iterable[str], places: Mapping[str, FoundFile], reader: SpecReader, expected: str
 ) -> tuple[set[str], list[FoundFile], list[Problem]]:
     """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
     wanted: set[str] = set()
@@ -211,7 +214,7 @@ def _classify(
     for path in paths:
         for file in _spec_files(path, places):
             wanted.add(file)
-            kind, found = ("", []) if file in places else _kind_of_file(file, reader)
+            kind, found = ("", []) if file in places else _kind_of_file(file, reader, expected)
             problems += found
             if kind:
                 outside.append(FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False)))
@@ -232,9 +235,9 @@ def _spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
                     yield f"{above}/{name}".replace(os.sep, "/")
 
 
-def _kind_of_file(path: str, reader: SpecReader) -> tuple[str, list[Problem]]:
-    """The kind of a spec file by its folders, else by its keys; an empty one, with problems, where it cannot be
-    parsed."""
+def _kind_of_file(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
+    """Return the kind of a spec file: the expected one, else by its folders, else by its keys. It is empty, with
+    problems, if the file cannot be parsed."""
     above, _, name = path.rpartition("/")
     if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
         return KIND_OF_FILE[name], []
@@ -246,4 +249,6 @@ def _kind_of_file(path: str, reader: SpecReader) -> tuple[str, list[Problem]]:
     parsed = reader.parse(path)
     if parsed.value is None:
         return "", parsed.problems
+    if expected:
+        return expected, []
     return next((kind for key, kind in _KIND_OF_KEY.items() if key in parsed.value), "capability"), []

@@ -373,3 +373,13 @@ def test_data_that_says_of_no_call_is_refused(desk: Project, data: dict[str, Any
     desk.write("call.json", json.dumps(data).encode())
     what = ("--capability", "payments.refund", "--data", "call.json")
     assert says in desk.run("policy", "eval", PACK, *what).assert_exit(2).err
+
+
+def test_a_file_without_a_key_of_packs_is_checked_as_the_pack_that_it_is_meant_to_be(
+    project: Project,
+) -> None:
+    project.write("shop.yaml", "id: shop\nrules: []\n")
+    found = project.run("pack", "check", "shop.yaml", "--json").assert_exit(1).json["problems"]
+    missing = {each["message"] for each in found if each["code"] == "key.missing"}
+    assert "pack `shop`: key `contract_meta` is missing" in missing
+    assert not [each for each in found if "capability" in each["message"]]

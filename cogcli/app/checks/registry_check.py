@@ -83,14 +83,20 @@ def validate(
 
 
 def check_registry(
-    settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
+    settings: Settings,
+    paths: Sequence[str] = (),
+    *,
+    contents: Mapping[str, bytes] | None = None,
+    kind: str = "",
 ) -> RegistryCheck:
-    """As `validate`, but without a project, too."""
+    """As `validate`, but without a project, too; `kind` as in `Registry.files`."""
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
     with paused_collection():
-        catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
+        catalog = (
+            registry.files(list(paths), contents=contents, kind=kind) if paths else registry.everything()
+        )
         found = check(catalog, options=selection_options(settings))
         if catalog.packs:
             found = sort_problems([*found, *pack_problems(catalog)])
