@@ -7,6 +7,7 @@ is a test; machines are noisy.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -154,10 +156,41 @@ def steps(folder: Path) -> Iterator[Figure]:
             costs[shape, count] = cost
             goal = {("linear", 1000): 100.0, ("fan-out", 1000): 150.0}.get((shape, count))
             yield Figure(f"{shape}, {count} steps, per step", cost, "us", goal)
+    yield from steps_with_secrets(folder, costs["linear", 1000])
     yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 5)
     yield Figure(
         "fan-out 10000 over 1000, whole run", costs["fan-out", 10_000] * 10 / costs["fan-out", 1000], "x", 12
     )
+
+
+def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
+    """Cost per step of runs that know ten secrets, one of them a key of 26 lines, and of searching a long text."""
+    from cogcli.core.redact import Redactor
+
+    drawn = Random(1)
+    lines = [base64.b64encode(drawn.randbytes(48)).decode() for _ in range(26)]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    secrets = [key, *(f"sk-{drawn.randbytes(24).hex()}" for _ in range(9))]
+    started = time.perf_counter()
+    redactor = Redactor(secrets)
+    redactor.mask_text("built when a text is first searched")
+    built = time.perf_counter() - started
+    cost = statistics.median(
+        run_us(folder / f"secrets-{n}", 1000, "linear", redactor=redactor) for n in range(5)
+    )
+    said = f"{cost - without:.1f} us more than without"
+    yield Figure("linear, 1000 steps with ten secrets, per step", cost, "us", 160.0, said)
+    yield Figure("ten secrets: enumerate their forms", 1000 * built, "ms", 60.0)
+    text = (ROOT / "docs/reference/episode.md").read_text("utf-8")
+    text = (text * (1_000_000 // len(text) + 1))[:1_000_000]
+    took = statistics.median(seconds_of(lambda: redactor.mask_text(text)) for _ in range(5))
+    yield Figure("ten secrets: search a text of 1 MB", 1000 * took, "ms", 120.0)
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def bare_append_us(path: Path, count: int) -> float:
@@ -186,7 +219,12 @@ def bare_append_us(path: Path, count: int) -> float:
 
 
 def run_us(
-    runs: Path, count: int, shape: str, policy: Any = None, clock_of: Callable[[], float] = time.perf_counter
+    runs: Path,
+    count: int,
+    shape: str,
+    policy: Any = None,
+    clock_of: Callable[[], float] = time.perf_counter,
+    redactor: Any = None,
 ) -> float:
     """Microseconds a step of one run, from first event to last, sealing left out."""
     from cogcli.core.calls import Answer, Attempt, BindingChain, Member
@@ -220,7 +258,7 @@ def run_us(
         trace_id=ids.trace_id(),
         clock=clock,
         ids=ids,
-        redactor=Redactor(()),
+        redactor=redactor or Redactor(()),
         durability="process",
     )
     engine = Engine(

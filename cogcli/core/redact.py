@@ -1,7 +1,8 @@
 """Masking secrets before anything is written (docs/reference/episode.md#redaction).
 
-1. A value known to be secret is masked wherever it stands, in keys too, plain or encoded: base64 at any offset,
-   URL-quoted, hex, JSON-escaped, HTML-escaped. Values shorter than 8 characters are not: they would hit plain words.
+1. A value known to be secret is masked wherever it stands, in keys too, plain or in another form
+   (`core/secret_search.py`), and so are its parts that look random (`core/secret_parts.py`). Values shorter than 8
+   characters are not: they would hit plain words.
 2. A member whose key names a secret is masked whole, unless it is null, a boolean or empty. Keys are judged by their
    words: `api_key`, `apiKey` and `X-Api-Key` are secret; `monkey`, `tokens_used` and `token_count` are not.
 3. So is the `value` of an object whose `target`, `key` or `name` does, by its last word after a dot.
@@ -11,9 +12,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cogcli.core.secret_search import SecretSearch
 
 MASK: Final = "[masked]"
 MIN_LENGTH: Final = 8
@@ -57,8 +61,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: frozenset[str] = frozenset()
-        self._pattern: re.Pattern[str] | None = None
-        self._numbers: frozenset[str] = frozenset()
+        self._built: tuple[frozenset[str], SecretSearch] | None = None
+        """The search for values, and for which: it is built when a text is first searched."""
         self._plain: set[str] = set()
         """Keys whose verdict is `_PLAIN`, in a set of their own: an object is compared with them in one operation."""
         self._others: dict[str, int] = {}
@@ -70,12 +74,18 @@ class Redactor:
         values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
         if values == self._values:
             return
-        forms = {form for value in values for form in _forms(value) if len(form) >= MIN_LENGTH}
-        longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._values = values
-        self._numbers = frozenset(value for value in values if value.isdecimal())
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
         self._plain, self._others = set(), {}
+
+    @property
+    def _search(self) -> SecretSearch:
+        # Values and search are replaced together: `add` may be called meanwhile.
+        values, built = self._values, self._built
+        if built is None or built[0] is not values:
+            from cogcli.core.secret_search import search_for
+
+            built = self._built = (values, search_for(values))
+        return built[1]
 
     def mask(self, value: Any) -> Any:
         """`value` without secrets, by value and by key name: the same object when there were none."""
@@ -83,11 +93,11 @@ class Redactor:
 
     def mask_known(self, value: Any) -> Any:
         """`value` without the secret values known: the same object when there were none."""
-        return value if self._pattern is None else self._masked(value, False)
+        return value if not self._values else self._masked(value, False)
 
     def mask_text(self, text: str) -> str:
         """A text without the secret values known."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        return text if not self._values else self._search.mask(text)
 
     def _masked(self, value: Any, named: bool) -> Any:
         if not self._hit((value,), named):
@@ -98,7 +108,7 @@ class Redactor:
     def _hit(self, values: Iterable[Any], named: bool) -> bool:
         """Whether anything in these values has to be masked. The hot path: it builds nothing, and passes over an object
         of plain keys, and texts where no value is known, without a call."""
-        known = self._pattern is not None
+        known = bool(self._values)
         for value in values:
             kind = type(value)
             if kind is str:
@@ -112,7 +122,7 @@ class Redactor:
             elif kind is list or kind is tuple:
                 if value and self._hit(value, named):
                     return True
-            elif kind is int and self._numbers and str(value) in self._numbers:
+            elif kind is int and known and str(value) in self._search.numbers:
                 return True
         return False
 
@@ -125,20 +135,20 @@ class Redactor:
         return False
 
     def _hit_text(self, text: str, named: bool) -> bool:
-        if self._pattern is not None and self._pattern.search(text) is not None:
+        if self._values and self._search.is_in(text):
             return True
         inner = _INNER_KEY.findall(text) if named and text[0] in "{[" else ()
         return any(self._verdict(key) == _NAMED for key in inner)
 
     def _verdict(self, key: str) -> int:
-        """The verdict on a key, found once. Caches are taken before the pattern: `add` replaces them after it, so what
-        another thread found by the old pattern is forgotten with them."""
+        """The verdict on a key, found once. Caches are taken before the search: `add` replaces them after it, so what
+        another thread found by the old search is forgotten with them."""
         plain, others = self._plain, self._others
         if key in plain:
             return _PLAIN
         if key in others:
             return others[key]
-        if self._pattern is not None and self._pattern.search(key):
+        if self._values and self._search.is_in(key):
             verdict = _HOLDS
         else:
             verdict = _NAMED if names_secret(key) else _VALUE if key == "value" else _PLAIN
@@ -165,7 +175,7 @@ class Redactor:
             }
         if kind is list or kind is tuple:
             return [self._rebuilt(item, named=named) for item in value]
-        if kind is int and str(value) in self._numbers:
+        if kind is int and self._values and str(value) in self._search.numbers:
             return MASK
         return value
 
@@ -182,6 +192,9 @@ def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
 
 BY_NAME: Final = Redactor()
 """Masks what its key says is secret. It knows no value: none may be added to it."""
+
+RESOLVED: Final = Redactor()
+"""Knows each secret that this process has resolved: a traceback and the report of a crash belong to no run."""
 
 
 def _inside_masked(text: str) -> str:
@@ -209,34 +222,3 @@ def names_secret(key: str) -> bool:
         if not counted and not _ABOUT.intersection(words[n + 1 :]):
             return True
     return False
-
-
-def _forms(value: str) -> Iterator[str]:
-    import html
-    import json
-    from urllib.parse import quote, quote_plus
-
-    raw = value.encode("utf-8", "surrogatepass")
-    yield value
-    yield from _base64_forms(raw)
-    for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
-        yield quoted
-        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), quoted)
-    yield raw.hex()
-    yield raw.hex().upper()
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield html.escape(value)
-
-
-def _base64_forms(raw: bytes) -> Iterator[str]:
-    """The whole encoding, and the part that stays the same where the value stands inside a longer text."""
-    import base64
-
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        yield encode(raw).decode()
-        for shift in range(3):
-            text = encode(b"\0" * shift + raw).decode().rstrip("=")
-            first = (shift * 8 + 5) // 6
-            last = (shift + len(raw)) * 8 // 6
-            yield text[first:last]

@@ -1,0 +1,127 @@
+"""The parts of a secret that are secrets themselves (docs/reference/episode.md#secret-parts)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+MIN_PART: Final = 16
+_MIN_DISTINCT: Final = 6
+_MAX_NESTING: Final = 3
+"""How deep a secret is taken apart: a PEM key inside a JSON secret inside a URL."""
+_RANDOM_BELOW: Final = -1
+
+_RUN: Final = re.compile(r"[A-Za-z0-9]+")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_ARMOR: Final = "-----BEGIN "
+_PEM_LINE: Final = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_SETTING: Final = re.compile(r"[A-Za-z][A-Za-z0-9 _.\-]*=(.+)", re.DOTALL)
+_HOST: Final = re.compile(r"(?:[^@\s/]+@)?(?:[A-Za-z0-9_\-]+\.)+[A-Za-z]{2,}(?::[0-9]+)?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]?[0-9:.+\-Z]*")
+
+_PAIRS: Final = """
+cfggcdfbfadhggbfahgheeddeb fddcfcbbfdafcbecaeeceaaada gcedgcbgeaffdchdafegebaada fddehecbgbbedcfdaeedecbaca
+geghfffceacgfhefehhhdeegeb ecddefbbgaaeccfcaedeebaaca ebcbgbceeaaecedcafedeaaaaa fbbcfbabeabcccfbadcecaaaca
+fegffefbbacggigebfggceadae caaacaaaaaaaaacaaacacaaaaa dbbbfbbaeaacbbbbabdccabaaa gcdehdcbhacgcdgdadffecbafa
+gecdgcbbfabdecffacedebbaca gdfggehcfadddegdadghefcaca eeffceebebdgfhefahffgefdba gbddgcbdeabfccfeagefecbaea
+aaaaaaaaaaabaaaaabcbeaaaaa gdfehdebgadefegeafggedcaea ecfdhdcfgadeddffddghfcdbea gdfehecfhaceedgecgffecdbfb
+eeededcaeaaffgcfafffaaaaaa fbcbgbbaeaabbbdbabdcaababa ebbbebaceaabbddbaddbaaaaaa cbdbdcaadaabcabdabbeaaabba
+cbcbdbbacaadddbeacedaabaaa caaaeaaacaaaaabaaaabaaaaaa
+""".split()
+"""How common each pair of letters is in English words and names of code: a row for the first letter, a character for
+the second.
+`e` is what chance would give; each letter after it is twice as common, each before it half."""
+_CHANCE: Final = ord("e")
+_DIGITS, _MIXED, _HUMP = -1, -2, -2
+"""The scores of two digits, of a letter beside a digit, and of a small letter before a capital one."""
+
+
+def find_parts(secret: str) -> Iterator[str]:
+    """The parts of a secret that are secrets themselves, some perhaps twice.
+
+    Looked at are: path segments, user info and values of the query of a URL; lines of a PEM body; values of a JSON
+    secret; values of `name=value` settings. A part has at least 16 characters and looks random (`looks_random`).
+    """
+    yield from _parts(secret, _MAX_NESTING)
+
+
+def _parts(text: str, depth: int) -> Iterator[str]:
+    if depth == 0:
+        return
+    candidates: list[str] = []
+    if text[:1] in ("{", "["):
+        candidates += _json_values(text)
+    if _ARMOR in text:
+        # Variables often hold the line ends as `\n` written out.
+        lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
+        yield from (
+            line for line in map(str.strip, lines) if _PEM_LINE.fullmatch(line) and looks_random(line)
+        )
+    elif _URL.match(text):
+        candidates += _url_parts(text)
+    elif not candidates:
+        settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
+        candidates += [found[1].strip("\"'") for found in settings if found]
+    for candidate in candidates:
+        is_address = _URL.match(candidate) is not None
+        if looks_random(candidate) and not is_address:
+            yield candidate
+        if candidate != text:
+            yield from _parts(candidate, depth - 1)
+
+
+def looks_random(text: str) -> bool:
+    """Whether a text looks as if it was drawn by chance: at least 16 characters without a space, at least 6 different
+    ones, no host, mail address or date, and pairs of neighbors that are rarer in words than chance would have them."""
+    if len(text) < MIN_PART or len(set(text)) < _MIN_DISTINCT or any(map(str.isspace, text)):
+        return False
+    if _HOST.fullmatch(text) or _DATE.fullmatch(text):
+        return False
+    score = sum(_pair_score(*pair) for run in _RUN.findall(text) for pair in pairwise(run))
+    return score < _RANDOM_BELOW
+
+
+def _pair_score(one: str, next: str) -> int:
+    """How much more two neighbors are to be expected in words than by chance, as a power of two."""
+    if one.isdigit() or next.isdigit():
+        return _DIGITS if one.isdigit() and next.isdigit() else _MIXED
+    if one.islower() and next.isupper():
+        return _HUMP
+    row = _PAIRS[ord(one.lower()) - ord("a")]
+    return ord(row[ord(next.lower()) - ord("a")]) - _CHANCE
+
+
+def _json_values(text: str) -> list[str]:
+    """The texts and whole numbers in a JSON text; none where it is no JSON."""
+    import json
+
+    try:
+        waiting: list[Any] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return []
+    found: list[str] = []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) or type(value) is int:
+            found.append(str(value))
+    return found
+
+
+def _url_parts(text: str) -> list[str]:
+    """User name, password, path segments, query values and fragment of a URL, verbatim and decoded; never the host."""
+    from urllib.parse import unquote, unquote_plus, urlsplit
+
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return []
+    user_info, _, _ = parts.netloc.rpartition("@")
+    query = [pair.partition("=")[2] for pair in re.split("[&;]", parts.query)]
+    raw = [*user_info.split(":", 1), user_info, *parts.path.split("/"), *query, parts.fragment]
+    return [*raw, *map(unquote, raw), *map(unquote_plus, query)]
