@@ -111,7 +111,8 @@ def _refresh_document(
             expected="a service with spec_ref",
             hint="write spec_ref: NAME.json in its file; then --accept fetches it",
         )
-    now = live_document(service, _invoker_context(settings), SECONDS)
+    context = _invoker_context(settings)
+    now = context.secrets.mask_known(live_document(service, context, SECONDS))
     try:
         new = kind.parse(now)
     except DocumentFault as fault:
@@ -160,7 +161,7 @@ def _require_server(service: Service) -> None:
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
-    # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
+    # No log is kept: messages, locks, pins and documents are masked by what the secrets themselves remember.
     return invoker_context(environment_of(settings), lambda secret: None)
 
 

@@ -121,13 +121,8 @@ class LiveRunner:
         """Send the request and map what comes back."""
         try:
             body, meta = self._invoker(binding.protocol).invoke(request, limits)
-            outputs = self._catalog.capabilities[attempt.capability_id].outputs
             try:
-                output = response_mapping.map_response(
-                    binding.response, body, outputs, request.service.values
-                )
-                if binding.checks:
-                    check_answer(binding.checks, output, attempt.input)
+                output = self._map_body(body, attempt, binding, request)
             except RuntimeErrorBase as error:
                 error.record = (
                     meta.to_payload()
@@ -140,6 +135,28 @@ class LiveRunner:
             error.reply = response_mapping.reply_line(error.record, self._context.secrets)
             raise
         return Answer(output, meta.usage, meta.to_payload())
+
+    def _map_body(
+        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+    ) -> dict[str, Any]:
+        """The checked outputs in a reply. Errors quote the reply, shortened: where it does not fit and holds a secret,
+        the masked reply is mapped instead."""
+        try:
+            return self._map_checked(body, attempt, binding, request)
+        except RuntimeErrorBase:
+            masked = self._context.secrets.mask_known(body)
+            if masked is body:
+                raise
+        return self._map_checked(masked, attempt, binding, request)
+
+    def _map_checked(
+        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+    ) -> dict[str, Any]:
+        outputs = self._catalog.capabilities[attempt.capability_id].outputs
+        output = response_mapping.map_response(binding.response, body, outputs, request.service.values)
+        if binding.checks:
+            check_answer(binding.checks, output, attempt.input)
+        return output
 
     def close(self, grace: float) -> None:
         for invoker in self._invokers.values():

@@ -201,7 +201,9 @@ def _report_crash(
 
 
 def _print_traceback(screen: Screen, error: BaseException) -> None:
-    """Write the traceback to stderr: frames and messages, without values of variables."""
+    """Write the traceback to stderr: frames and masked messages, without values of variables."""
     import traceback
 
-    screen.notify(visible_block("".join(traceback.format_exception(error))))
+    from cogcli.core.redact import RESOLVED
+
+    screen.notify(visible_block(RESOLVED.mask_text("".join(traceback.format_exception(error)))))

@@ -24,6 +24,8 @@ class HostAccess(NamedTuple):
     """Which addresses may be reached, as in services."""
     secret: Callable[[], str] | None = None
     """Reads what `auth_ref` of the service names; None where it names nothing."""
+    mask_text: Callable[[str], str] = str
+    """Masks the secrets that the run has resolved: foreign text is masked before it is cut."""
     deadline: float | None = None
     """The end of the call, monotonic; None for no limit of its own."""
     cancel: Cancellation | None = None

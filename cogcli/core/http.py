@@ -47,7 +47,6 @@ from cogcli.core.errors import (
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
 """Servers commonly drop idle connections after five seconds; a request must not meet that moment."""
-_TEXT_CAP: Final = 300
 _BODILESS: Final = (204, 304)
 
 
@@ -363,7 +362,7 @@ def _unsendable(text: str) -> RequestMappingError:
 
 def _error_words(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
-    return (text[0].lower() + text[1:]).rstrip(".")[:_TEXT_CAP]
+    return (text[0].lower() + text[1:]).rstrip(".")
 
 
 # -- for the MCP library ----------------------------------------------------------------------------------------------

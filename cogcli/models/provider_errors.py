@@ -55,7 +55,7 @@ def status_error(reply: HttpReply) -> ModelError:
         said = error_in(parse_json(reply.body))
     except ModelError:
         said = {}
-    said = said or {"message": reply.fault or reply.body[:4096].decode("utf-8", "replace")}
+    said = said or {"message": reply.fault or reply.body.decode("utf-8", "replace")}
     where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
     error = error_said(kind, said, f"HTTP {status}{where}: ")
     if status == 404 or where:

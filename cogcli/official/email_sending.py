@@ -138,9 +138,9 @@ def _hand_over(server: smtplib.SMTP, message: EmailMessage) -> None:
 
 def _lost(error: Exception, *, left: bool) -> Exception:
     what = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return unreachable(f"the mail server gave no answer: {str(what)[:200]}", left=left)
+    return unreachable(f"the mail server gave no answer: {what}", left=left)
 
 
 def _shown(said: bytes | str) -> str:
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-    return " ".join(part for part in text.split() if part.isprintable())[:200]
+    return " ".join(part for part in text.split() if part.isprintable())

@@ -66,7 +66,9 @@ def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
             counts[key] = value
         else:
             what = "out of range" if type(value) is int else f"{kind_of(value)}, no whole number"
-            refused.append(f"usage: `{visible(key[:_LONGEST_KEY])}` is not counted: {what}")
+            # Half a secret could not be masked.
+            shown = visible(key) if len(key) <= _LONGEST_KEY else f"a name of {len(key):,} characters"
+            refused.append(f"usage: `{shown}` is not counted: {what}")
     return counts or None, tuple(refused)
 
 

@@ -7,13 +7,15 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from cogcli.core.errors import ServiceResolutionError
-from cogcli.core.redact import Redactor
+from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
+from cogcli.core.redact import RESOLVED, Redactor
 from cogcli.core.system_text import bad_byte
 from cogcli.specs.id_grammar import PLACEHOLDER
 
+_Value = TypeVar("_Value")
+_Result = TypeVar("_Result")
 _FILE: Final = "file:"
 _KEYRING: Final = "keyring:"
 _ENV: Final = "env:"
@@ -30,8 +32,19 @@ class Secrets:
         self._known = Redactor()
 
     def mask_text(self, text: str) -> str:
-        """The text with the secrets resolved so far masked. Mask before cutting: half a secret is not recognised."""
+        """The text with the secrets resolved so far masked. Mask before cutting: half a secret is not recognized."""
         return self._known.mask_text(text)
+
+    def cut_text(self, text: str, most: int) -> str:
+        """The masked text, cut to `most` characters after it was masked; an ellipsis ends a text that was cut."""
+        masked = self._known.mask_text(text)
+        return masked if len(masked) <= most else f"{masked[: most - 1]}…"
+
+    def mask_bytes(self, data: bytes) -> bytes:
+        """The bytes with the secrets resolved so far masked; the same bytes without one. They may be no text."""
+        text = data.decode("latin-1")
+        masked = self._known.mask_text(text)
+        return data if masked == text else masked.encode("latin-1")
 
     def mask_value(self, value: Any) -> Any:
         """A JSON value with the secrets resolved so far masked, and every value under a key that names a secret."""
@@ -40,6 +53,17 @@ class Secrets:
     def mask_known(self, value: Any) -> Any:
         """A JSON value with the secrets resolved so far masked, whatever its keys are named."""
         return self._known.mask_known(value)
+
+    def quiet(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
+        """The result of a check of a foreign value. Its errors quote the value, shortened: where the check fails and
+        the value holds a secret, the masked value is checked instead. Raises what the check raises."""
+        try:
+            return check(value)
+        except RuntimeErrorBase:
+            masked: _Value = self._known.mask_known(value)
+            if masked is value:
+                raise
+        return check(masked)
 
     def resolve(self, ref: str) -> str:
         """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
@@ -50,6 +74,7 @@ class Secrets:
         else:
             value = self._variable(ref.removeprefix(_ENV))
         self._known.add(value)
+        RESOLVED.add(value)
         self._report(value)
         return value
 

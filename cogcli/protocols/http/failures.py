@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli.core.errors import (
     OverloadedError,
@@ -16,7 +17,6 @@ from cogcli.core.errors import (
 )
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.core.terminal_text import visible
-from cogcli.protocols.secrets import Secrets
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.service import Service
 
@@ -29,8 +29,16 @@ _MESSAGE_KEYS: Final = ("detail", "message", "error_description", "error", "titl
 """Members in which services put a message for people."""
 
 
+class Masking(Protocol):
+    """Knows the secrets of a call."""
+
+    @property
+    def mask_text(self) -> Callable[[str], str]:
+        """Masks them in a text."""
+
+
 def failure(
-    request: str, reply: HttpReply, body: Any, secrets: Secrets, now: str, *, service: Service | None = None
+    request: str, reply: HttpReply, body: Any, secrets: Masking, now: str, *, service: Service | None = None
 ) -> RuntimeErrorBase | None:
     """The error of a reply's status, None for success. `body` is its JSON value, None if it has none.
 
@@ -47,7 +55,7 @@ def failure(
         hint = "name that address in the service file, if it is the right one"
         text = f"{request}: HTTP {status}, redirected to {target}, which is not followed"
         return RejectedError("call.rejected", text, hint=hint, left=True)
-    words = _sentence(body) or reply.fault or reply.body[: 8 * MAX_MESSAGE].decode("utf-8", "replace")
+    words = _sentence(body) or reply.fault or reply.body.decode("utf-8", "replace")
     words = quote(words, secrets)
     text = f"{request}: HTTP {status}{f': {words}' if words else ''}"
     if status in OVERLOADED:
@@ -95,7 +103,7 @@ def retry_after(value: str, now: str) -> float | None:
     return max(0.0, (until - datetime.fromisoformat(now)).total_seconds())
 
 
-def quote(text: str, secrets: Secrets) -> str:
+def quote(text: str, secrets: Masking) -> str:
     """Foreign text for a message of ours: one line of at most 500 visible characters, masked before it is cut."""
     line = visible(" ".join(secrets.mask_text(text).split()))
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"

@@ -14,9 +14,9 @@ from cogcli.core.host_access import HostAccess
 from cogcli.core.http import Http, HttpReply, HttpRequest
 from cogcli.protocols.http.failures import failure
 from cogcli.protocols.http.headers import Headers
-from cogcli.protocols.secrets import Secrets
 
 _MOVED: Final = (301, 302, 303, 307, 308)
+_SHOWN: Final = 200
 _IN_PATH: Final = "%/:@!$&'()*+,;=~-._?"
 
 
@@ -52,21 +52,20 @@ def fetch(access: HostAccess, sent: Sent, seconds: float, *, redirects: int, mos
             reply = http.send(request, deadline, access.cancel or Cancellation())
             target = reply.header("location") if reply.status in _MOVED and redirects else ""
             if not target or sent.method != "GET":
-                return _success(reply, sent)
-            sent = _redirected(sent, target)
-        text = f"more than {redirects} redirects, the last to {sent.url[:200]}"
+                return _success(reply, sent, access)
+            sent = _redirected(sent, target, access)
+        text = f"more than {redirects} redirects, the last to {access.mask_text(sent.url)[:_SHOWN]}"
         raise RejectedError("call.rejected", text, left=True)
     finally:
         http.close()
 
 
-def _success(reply: HttpReply, sent: Sent) -> Reply:
+def _success(reply: HttpReply, sent: Sent, access: HostAccess) -> Reply:
     """The reply of a success; raises the error of any other. A page that tells of a failure is not quoted."""
     media_type, _, parameters = reply.header("content-type").lower().partition(";")
     quoted = reply if media_type.strip() in ("text/plain", "application/json") else reply._replace(body=b"")
-    secrets = Secrets({}, lambda value: None)
-    request = f"{sent.method} {sent.name or sent.url[:200]}"
-    if error := failure(request, quoted, None, secrets, datetime.now(UTC).isoformat()):
+    request = f"{sent.method} {sent.name or access.mask_text(sent.url)[:_SHOWN]}"
+    if error := failure(request, quoted, None, access, datetime.now(UTC).isoformat()):
         raise error
     named = dict(part.strip().partition("=")[::2] for part in parameters.split(";"))
     return Reply(
@@ -74,21 +73,22 @@ def _success(reply: HttpReply, sent: Sent) -> Reply:
     )
 
 
-def _redirected(sent: Sent, target: str) -> Sent:
+def _redirected(sent: Sent, target: str, access: HostAccess) -> Sent:
     """The request that a redirect asks for. Raises RejectedError where it is not followed."""
     try:
         url = urljoin(sent.url, target)
         old, new = urlsplit(sent.url), urlsplit(url)
     except ValueError:
-        raise _unfollowed(target) from None
+        raise _unfollowed(target, access) from None
     if new.scheme not in ("http", "https") or (old.scheme, new.scheme) == ("https", "http"):
-        raise _unfollowed(url)
+        raise _unfollowed(url, access)
     is_same_origin = (old.scheme, old.netloc) == (new.scheme, new.netloc)
     return sent._replace(url=url, headers=sent.headers if is_same_origin else ())
 
 
-def _unfollowed(target: str) -> RejectedError:
-    return RejectedError("call.rejected", f"redirected to {target[:200]}, which is not followed", left=True)
+def _unfollowed(target: str, access: HostAccess) -> RejectedError:
+    shown = access.mask_text(target)[:_SHOWN]
+    return RejectedError("call.rejected", f"redirected to {shown}, which is not followed", left=True)
 
 
 def _encoded(url: str) -> str:

@@ -39,6 +39,7 @@ class HttpCaller:
 
     def __init__(self, context: InvokerContext) -> None:
         self._clock = context.clock
+        self._secrets = context.secrets
         self._proxies = context.environ if context.use_env_proxy else {}
         self._http = Http(proxies=self._proxies)
 
@@ -70,6 +71,7 @@ class HttpCaller:
         except RuntimeErrorBase as error:
             error.record = meta._replace(duration_ms=self._milliseconds_since(started)).to_payload()
             raise
+        reply = reply._replace(headers=self._masked_headers(reply))
         return reply, meta._replace(
             status=reply.status,
             media_type=media_type(reply),
@@ -85,6 +87,10 @@ class HttpCaller:
     def close(self) -> None:
         """Close every socket."""
         self._http.close()
+
+    def _masked_headers(self, reply: HttpReply) -> Headers:
+        """The headers of a reply without secrets: messages quote beginnings of them."""
+        return tuple((name, self._secrets.mask_text(value)) for name, value in reply.headers)
 
     def _proxy(self, url: str) -> str:
         """The proxy for a URL, without user info; empty for none."""

@@ -14,6 +14,7 @@ from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
+    from cogcli.protocols.secrets import Secrets
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 1_000_000
@@ -39,18 +40,19 @@ def parse_reply(data: bytes, cap: int) -> Any:
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
-def reply_record(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
-    """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64."""
+def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool) -> dict[str, Any]:
+    """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64, in which no secret could
+    be found any more once they are encoded."""
     names = sorted({name.lower() for name, _ in reply.headers})
-    body = {"body": value} if is_value else _text_or_base64(reply)
+    body = {"body": value} if is_value else _text_or_base64(secrets.mask_bytes(reply.body))
     return {"media_type": media_type(reply), "headers": names, **body}
 
 
-def _text_or_base64(reply: HttpReply) -> dict[str, str]:
+def _text_or_base64(data: bytes) -> dict[str, str]:
     try:
-        return {"body": reply.body.decode()}
+        return {"body": data.decode()}
     except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(reply.body).decode()}
+        return {"body_base64": base64.b64encode(data).decode()}
 
 
 def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
@@ -93,7 +95,7 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
 
 def raw_body(reply: HttpReply) -> dict[str, Any]:
     """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
-    return {**_text_or_base64(reply), "content_type": reply.header("content-type")}
+    return {**_text_or_base64(reply.body), "content_type": reply.header("content-type")}
 
 
 def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:

@@ -67,7 +67,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
         own[SEARCH_PATH] = resolve_entries(own[SEARCH_PATH], directory)
     environ = {**inherited_variables(context.environ), **own}
     program = Program(settings["command"], tuple(settings.get("args") or ()), directory, environ)
-    return lambda: Stdio(program)
+    return lambda: Stdio(program, context.secrets.mask_text)
 
 
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:

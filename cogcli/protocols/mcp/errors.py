@@ -1,7 +1,8 @@
 """Errors of the SDK and of servers as our errors; translated here and nowhere else
 (docs/reference/protocols.md#failures).
 
-A server's own text is quoted. Texts of the SDK and its libraries never are: they name internals that no user knows.
+A server's own text is quoted whole: `Mcp` masks it, then cuts it. Texts of the SDK and its libraries never are: they
+name internals that no user knows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from cogcli.protocols.http.failures import OVERLOADED, failure
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LOST,
-    MAX_TEXT,
     TOO_LONG,
     McpFault,
     fault_of,
@@ -86,7 +86,7 @@ def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorB
     for beginning, kind, own, words in _SDK_ERRORS:
         if message.startswith(beginning):
             return kind(own, words, left=left)
-    text = shorten(f"{message} (code {code})")
+    text = f"{message} (code {code})"
     if code == CLOSED:
         return TransportError("call.transport", text, left=left)
     if code == TIMEOUT:
@@ -104,7 +104,7 @@ def _capability_hint(code: int, data: Any) -> str:
     wanted = data.get("requiredCapabilities") if is_wanting else None
     if not isinstance(wanted, dict) or not wanted:
         return ""
-    return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))[:200]}; this one has none"
+    return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))}; this one has none"
 
 
 def _validation_text(error: Any) -> str:
@@ -114,7 +114,7 @@ def _validation_text(error: Any) -> str:
     if not place:
         return "malformed reply: it is no result of the protocol"
     how = "is missing" if first["type"] == "missing" else "is not what the protocol has there"
-    return shorten(f"malformed reply: `{place}` {how}")
+    return f"malformed reply: `{place}` {how}"
 
 
 def _is_transport(error: BaseException) -> bool:
@@ -150,23 +150,17 @@ def _connection_text(error: BaseException) -> str:
     else:
         why = _HTTP.get(type(error).__name__, _BROKEN_TEXT)
     request = getattr(error, "_request", None)
-    return shorten(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
+    return f"{request.url.netloc.decode()}: {why}" if request is not None else why
 
 
 def last_lines(output: str) -> str:
-    """The last three lines of a program's output that are not blank, fewer if they exceed 400 characters; always whole
-    lines, since half a secret cannot be masked."""
+    """The last three lines of a program's masked output that are not blank, fewer if they exceed 400 characters."""
     kept: list[str] = []
     for line in reversed([line.strip() for line in output.splitlines() if line.strip()][-_MAX_LINES:]):
         if kept and len(line) + sum(map(len, kept)) > _MAX_CHARACTERS:
             break
         kept.insert(0, line)
-    return shorten(" | ".join(kept))
-
-
-def shorten(text: str) -> str:
-    """Foreign text cut to 4,000 characters: secrets are masked before it is cut to its final length."""
-    return text[:MAX_TEXT]
+    return " | ".join(kept)
 
 
 _CREDENTIALS: Final = (401, 403)

@@ -143,7 +143,7 @@ class StreamableHttp(McpTransport):
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             del response.headers["content-encoding"]
-            text = f"the reply is refused: content encoding `{encoding[:80]}`"
+            text = f"the reply is refused: content encoding `{encoding}`"
             self._note(exchange, McpFault(ResponseMappingError, "response.not-json", text))
 
         def too_long() -> None:
@@ -206,8 +206,8 @@ def _body_fault(response: Any, body: bytes) -> McpFault | None:
         return McpFault(ServerFaultError, "call.server-error", text)
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
-        shown = body[:80].decode("utf-8", "replace")
-        text = f"the reply is no JSON but `{media[:80] or 'of no type'}`{f': {shown}' if shown else ''}"
+        shown = body.decode("utf-8", "replace")
+        text = f"the reply is no JSON but `{media or 'of no type'}`{f': {shown}' if shown else ''}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     return frame_fault(body)
 

@@ -88,10 +88,13 @@ class Mcp:
                 raise lost.error from first
 
     def tools(self, service: Service, limits: CallLimits) -> list[dict[str, Any]]:
-        """The definitions of the tools that a service's server lists, sorted by name. Raises RuntimeErrorBase."""
+        """The masked definitions of the tools that a server lists, sorted by name. Raises RuntimeErrorBase."""
         with self._quoted_errors():
             require_trust(service)
-            return sorted(self._connect(service, limits)[2].tools, key=lambda tool: str(tool["name"]))
+            tools: list[dict[str, Any]] = self._context.secrets.mask_known(
+                self._connect(service, limits)[2].tools
+            )
+            return sorted(tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
         """End all servers in parallel; without grace they are killed."""
@@ -113,6 +116,7 @@ class Mcp:
             yield
         except RuntimeErrorBase as error:
             error.message = quote(error.message, self._context.secrets)
+            error.hint = quote(error.hint, self._context.secrets)
             error.args = (error.message,)
             raise
 
@@ -137,7 +141,7 @@ class Mcp:
         )
         try:
             tool = tool_of(link, request)
-            self._require_agreed(request.service, tool)
+            self._require_agreed(request.service, self._context.secrets.mask_known(tool))
             require_patterns(tool)
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
@@ -145,7 +149,7 @@ class Mcp:
             call = partial(portal.wait, limits, session.call, link, params, exchange)
             result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, result)
-            return _response(request, result, tool, meta)
+            return self._context.secrets.quiet(lambda each: _response(request, each, tool, meta), result)
         except RuntimeErrorBase as error:
             error.record = error.record or _complete_record(about, link, exchange, began, None).to_payload()
             if error.code in _UNANSWERED and link.transport.stderr_text:

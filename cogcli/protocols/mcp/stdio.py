@@ -58,9 +58,11 @@ class FrameTooLong(Exception):
 class Stdio(McpTransport):
     """A program of our own. A graceful end gives it time."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, mask: Callable[[str], str] = str) -> None:
+        """`mask` takes the secrets out of what the program writes to stderr."""
         super().__init__()
         self._program = program
+        self._mask = mask
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
         self._stderr = bytearray()
@@ -68,9 +70,9 @@ class Stdio(McpTransport):
 
     @property
     def stderr_text(self) -> str:
-        """The last 64 KiB of stderr without a first line that is cut: half a secret cannot be masked."""
+        """The last 64 KiB of stderr, masked, without a first line that is cut: half a secret cannot be masked."""
         text = self._stderr.decode(errors="replace")
-        return text.partition("\n")[2] if self._is_stderr_cut else text
+        return self._mask(text.partition("\n")[2] if self._is_stderr_cut else text)
 
     async def __aenter__(self) -> TransportStreams:
         import anyio

@@ -12,7 +12,6 @@ from cogcli.core.jsonvalue import NotJson, to_plain_json
 from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.invoker import InvocationRequest
-from cogcli.protocols.mcp.errors import shorten
 from cogcli.protocols.mcp.session import McpLink
 from cogcli.protocols.mcp.traffic import required_methods
 from cogcli.protocols.model_usage import ModelUsage, usage_of
@@ -39,7 +38,7 @@ def tool_of(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
     some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
     text = f"service `{service}` has no tool `{name}`; it has {some}"
     hint = suggestion(name, [tool["name"] for tool in link.tools])
-    raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
+    raise RejectedError("call.rejected", text, hint=hint, left=False)
 
 
 _SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
@@ -75,7 +74,7 @@ def _violation_text(schema: Any, value: Any) -> str:
     found = validator.errors(schema, value) if isinstance(schema, dict) else []
     if any(message == validator.UNUSABLE for _, message in found):
         return ""
-    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
+    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)
 
 
 def plain_reply(request: InvocationRequest, reply: dict[str, Any], tool: dict[str, Any]) -> dict[str, Any]:
@@ -111,9 +110,9 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     if result.get("resultType") == "input_required":
         methods = ", ".join(f"`{method}`" for method in required_methods(result)) or "more input"
         text = f"the tool asks for {methods}, which is never given"
-        raise RejectedError("call.rejected", shorten(text), left=True)
+        raise RejectedError("call.rejected", text, left=True)
     if result.get("isError") is True:
-        reason = shorten(text.strip()) or "it gives no reason"
+        reason = text.strip() or "it gives no reason"
         raise RejectedError("call.rejected", f"the tool failed: {reason}", left=True)
     structured = result.get("structuredContent")
     if mode == "text":

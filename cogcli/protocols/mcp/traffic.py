@@ -50,8 +50,6 @@ _ANSWERED_METHODS: Final = ("ping",)
 LARGE: Final = 256 * 1024
 """A frame above this size is parsed on a thread: on the event loop it would delay other calls."""
 MAX_NODES: Final = 500_000
-MAX_TEXT: Final = 4000
-"""The most characters kept of a foreign text, more than is shown: secrets are masked before the final cut."""
 _MAX_NAME: Final = 80
 _MAX_REFUSALS: Final = 16
 
@@ -229,8 +227,7 @@ class GuardedRead(Stream):
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 if self._traffic.is_expected(message.id):
                     return self._checked(item)
-                id = str(message.id)[:_MAX_NAME]
-                self._traffic.note(f"an answer to no request of ours, id {id}: dropped")
+                self._traffic.note(f"an answer to no request of ours, id {_shown(message.id)}: dropped")
             elif not self._refuse_request(message):
                 return self._checked(item)
 
@@ -309,7 +306,13 @@ def names_no_session(words: str) -> bool:
 
 def refusal_of(method: str) -> str:
     """The notice of a refused request of the server."""
-    return f"the server asked for `{method[:_MAX_NAME]}`: refused"
+    return f"the server asked for `{_shown(method)}`: refused"
+
+
+def _shown(name: object) -> str:
+    """A foreign name, or how long it is: half a secret could not be masked."""
+    text = str(name)
+    return text if len(text) <= _MAX_NAME else f"a name of {len(text):,} characters"
 
 
 def required_methods(result: Mapping[str, Any]) -> list[str]:
@@ -328,7 +331,7 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
         value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except JsonRefused as error:
-        text = f"the reply is refused: {error}"[:MAX_TEXT]
+        text = f"the reply is refused: {error}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     except ValueError:
         return McpFault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")

@@ -39,18 +39,18 @@ class OpenApi:
         reply, meta = self._http.exchange(request, limits, outgoing)
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=not refused))
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused))
         # Messages name the path without its query, which may be long.
         place = meta.url.partition("://")[2].partition("?")[0]
         name = f"{meta.method} /{place.partition('/')[2]}"
         try:
             if error := failure(name, reply, value, self._secrets, self._http.now, service=request.service):
                 raise error
-            body = value if not refused and mode == "json" else _body(request, reply)
+            body = value if not refused and mode == "json" else self._body(request, reply)
             response = request.binding.response
             model_reply.check_finished(body, response)
             body = reply_body.add_content_json(body, response, self._secrets.mask_text)
-            model_reply.check_schema(outgoing.value, body, response)
+            self._secrets.quiet(lambda each: model_reply.check_schema(outgoing.value, each, response), body)
         except RuntimeErrorBase as error:
             spent = usage_of(value).add_to(meta)
             error.record, error.usage = spent.to_payload(), dict(spent.usage) if spent.usage else None
@@ -59,6 +59,13 @@ class OpenApi:
 
     def close(self, grace: float) -> None:
         self._http.close()
+
+    def _body(self, request: InvocationRequest, reply: HttpReply) -> Any:
+        if request.response_mode == "text":
+            return reply_body.text_body(reply)
+        if request.response_mode == "raw":
+            return reply_body.raw_body(reply._replace(body=self._secrets.mask_bytes(reply.body)))
+        return reply_body.json_body(reply, request.reply_cap)
 
     def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
         try:
@@ -82,14 +89,6 @@ class OpenApi:
         merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
         return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), recorded_value(parts.body))
-
-
-def _body(request: InvocationRequest, reply: HttpReply) -> Any:
-    if request.response_mode == "text":
-        return reply_body.text_body(reply)
-    if request.response_mode == "raw":
-        return reply_body.raw_body(reply)
-    return reply_body.json_body(reply, request.reply_cap)
 
 
 def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:

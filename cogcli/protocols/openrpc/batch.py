@@ -204,7 +204,7 @@ def match_answers(
         id = answer.get("id") if isinstance(answer, dict) else None
         if type(id) is int:
             found.setdefault(id, []).append(answer)
-    own_records = _records_per_call(meta, calls, reply_body.reply_record(reply, None, is_value=True))
+    own_records = _records_per_call(meta, calls, reply_body.reply_record(reply, None, secrets, is_value=True))
     return [
         _outcome(call, found.get(call.id, []), own, secrets)
         for call, own in zip(calls, own_records, strict=True)

@@ -71,7 +71,7 @@ class OpenRpc:
     ) -> InvocationResponse:
         reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
         value, refused = reply_body.read_json(reply, request.reply_cap)
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=not refused))
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused))
         if request.service.id in self._unbatched:
             meta = meta._replace(notices=[batch.BROKEN])
         try:
@@ -152,7 +152,7 @@ class OpenRpc:
         if id is None:
             return {}
         if refused:
-            start = quote(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
+            start = quote(reply.body.decode("utf-8", "replace"), self._secrets)[:_SHOWN]
             raise reply_body.not_json_error(f"{name}: HTTP {reply.status} with {refused}: {start}")
         return result_of(value, id, name, self._secrets, service=request.service.id)
 

@@ -31,7 +31,7 @@ def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str)
 
     Raises ServerFaultError, RejectedError.
     """
-    fault = _fault(value, id)
+    fault = _fault(secrets.mask_known(value), id) if _fault(value, id) else ""
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
     if "error" not in value:

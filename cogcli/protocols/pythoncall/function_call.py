@@ -11,6 +11,7 @@ Used by a thread of the run and by the worker process; it imports little, so tha
 
 from __future__ import annotations
 
+import re
 import time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -31,9 +32,11 @@ from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import Reads, confine
 
-_TEXT_CAP: Final = 500
+MAX_MESSAGE: Final = 500
+_LONGEST_TEXT: Final = 32 * 1024
+"""Characters kept of a foreign text. It is cut to what is shown only once it is masked (`cut_message`)."""
 _PLACE_CAP: Final = 200
-_REASON_CAP: Final = 40
+_PLACE: Final = re.compile(r" \(at [^()\n]{1,200}\.py:[0-9]+\)\Z")
 _COROUTINE: Final = 0x80
 _KEYWORD_REST: Final = 0x08
 
@@ -100,8 +103,15 @@ def size_problem(name: str, what: str, size: int, cap: int) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """Class and message of a foreign exception, at most 500 characters."""
-    return f"{type(error).__name__}: {_message_of(error)}".removesuffix(": ")[:_TEXT_CAP]
+    """Class and message of a foreign exception."""
+    return f"{type(error).__name__}: {_message_of(error)}".removesuffix(": ")
+
+
+def cut_message(text: str) -> str:
+    """A masked message, cut to 500 characters; the line in the function's module stays at its end."""
+    place = _PLACE.search(text)
+    end = place[0] if place else ""
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - len(end)] + end
 
 
 def _message_of(error: BaseException) -> str:
@@ -109,11 +119,15 @@ def _message_of(error: BaseException) -> str:
 
 
 def _as_text(value: object, otherwise: str = "") -> str:
-    """At most 500 characters of a foreign value, lone surrogates escaped; `otherwise` where its `str` fails."""
+    """A foreign value as text, lone surrogates escaped; `otherwise` where its `str` fails. Of a longer text whole lines
+    are kept: half a secret could not be masked."""
     try:
-        return str(value)[:_TEXT_CAP].encode("utf-8", "backslashreplace").decode()[:_TEXT_CAP]
+        text = str(value).encode("utf-8", "backslashreplace").decode()
     except Exception:
         return otherwise
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return text[:_LONGEST_TEXT].rpartition("\n")[0] or f"(a line of {len(text):,} characters)"
 
 
 def _is_own_function(value: Any, module: ModuleType) -> TypeGuard[FunctionType]:
@@ -174,7 +188,7 @@ def rejection(refused: Refused) -> RejectedError:
     error = RejectedError(
         "call.rejected", message or reason or "the function refused this", hint=hint, left=True
     )
-    error.reason = reason[:_REASON_CAP]
+    error.reason = reason
     return error
 
 
@@ -186,8 +200,7 @@ def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaul
         if frame.tb_frame.f_code.co_filename == operation.function.__code__.co_filename:
             place = f" (at {module.replace('.', '/')}.py:{frame.tb_lineno})"[:_PLACE_CAP]
         frame = frame.tb_next
-    text = exception_text(error)[: _TEXT_CAP - len(place)] + place
-    return ServerFaultError("call.server-error", text, left=True)
+    return ServerFaultError("call.server-error", exception_text(error) + place, left=True)
 
 
 def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
@@ -195,7 +208,7 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
         text = f"this needs `{error.name}`, which is not installed"
         return ServiceResolutionError("env.extra", text, hint=install_line(extra), left=False)
     text = f"`{module or error.name}` cannot be imported: {_message_of(error)}"
-    return ServiceResolutionError("service.module", text[:_TEXT_CAP], left=False)
+    return ServiceResolutionError("service.module", text, left=False)
 
 
 def _json_object(result: Any, operation: PythonFunction) -> dict[str, Any]:

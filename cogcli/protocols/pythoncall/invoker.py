@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.worker_pool import WorkerPool
 
 _NOTHING: Final = CallMeta()
+_LONGEST_REASON: Final = 40
 
 
 class Printed:
@@ -69,11 +70,20 @@ class PythonCall:
         try:
             body = call(code, request, limits, printed)
         except RuntimeErrorBase as error:
+            self._mask_and_cut(error)
             if printed.text:
                 error.record = {"printed": printed.text}
             raise
         meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
         return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
+
+    def _mask_and_cut(self, error: RuntimeErrorBase) -> None:
+        """Mask the texts of an error, then cut them to what is shown: they quote the function."""
+        mask = self._context.secrets.mask_text
+        error.message = function_call.cut_message(mask(error.message))
+        error.hint = mask(error.hint)[: function_call.MAX_MESSAGE]
+        error.reason = mask(error.reason)[:_LONGEST_REASON]
+        error.args = (error.message,)
 
     def close(self, grace: float) -> None:
         self._operations.clear()
@@ -110,6 +120,7 @@ class PythonCall:
         return self._access._replace(
             network=network_of(service),
             secret=partial(self._context.secrets.resolve, ref) if ref else None,
+            mask_text=self._context.secrets.mask_text,
             deadline=limits.deadline,
             cancel=limits.cancel,
         )
@@ -132,7 +143,9 @@ class PythonCall:
             self._context.write_roots,
         )
         with self._lock:
-            self._workers = self._workers or WorkerPool(self._context.environ, self._context.max_workers)
+            self._workers = self._workers or WorkerPool(
+                self._context.environ, self._context.max_workers, self._context.secrets.mask_text
+            )
         with self._workers.borrow(code, limits) as worker:
             try:
                 return worker.call(worker_request, limits)

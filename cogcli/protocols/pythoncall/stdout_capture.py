@@ -28,13 +28,21 @@ _lock = threading.Lock()
 
 
 class OutputTail:
-    """The last 64 Ki characters written, as `text`."""
+    """The last 64 Ki characters written, in whole lines."""
 
     def __init__(self) -> None:
-        self.text = ""
+        self._kept = ""
+        self._is_cut = False
+
+    @property
+    def text(self) -> str:
+        """What is kept, without a first line that is cut: half a secret cannot be masked."""
+        return self._kept.partition("\n")[2] if self._is_cut else self._kept
 
     def write(self, text: str) -> int:
-        self.text = (self.text + text)[-CAP:]
+        whole = self._kept + text
+        self._is_cut |= len(whole) > CAP
+        self._kept = whole[-CAP:]
         return len(text)
 
 

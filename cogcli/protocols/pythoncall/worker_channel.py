@@ -16,7 +16,7 @@ _CHUNK: Final = 1 << 18
 
 
 class Channel:
-    """Sends and receives frames. Output is drained meanwhile; its last 64 KiB are kept."""
+    """Sends and receives frames. Output is drained meanwhile; its last 64 KiB are kept, in whole lines."""
 
     def __init__(self, channel: socket.socket, take_printed: int) -> None:
         channel.setblocking(False)
@@ -26,6 +26,7 @@ class Channel:
         self._unsent = memoryview(b"")
         self._received = bytearray()
         self._output = bytearray()
+        self._is_output_cut = False
         self._is_closed = False
         self._poll = select.poll()
         self._poll.register(take_printed, select.POLLIN)
@@ -37,18 +38,19 @@ class Channel:
         return not self._received and not select.select((self._channel,), (), (), 0)[0]
 
     @property
-    def last_line(self) -> str:
-        """The last line of the output kept, empty without one."""
-        lines = bytes(self._output).decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
+    def printed(self) -> str:
+        """The output kept, without a first line that is cut: half a secret cannot be masked."""
+        text = bytes(self._output).decode(errors="replace")
+        return text.partition("\n")[2] if self._is_output_cut else text
 
     def take_printed(self) -> str:
-        """The output since the last call of this, at most the last 64 KiB."""
+        """The output since the last call of this, at most the last 64 KiB, in whole lines."""
         with suppress(OSError):  # the run ended meanwhile
             if not self._is_closed:
                 self._drain()
-        text = bytes(self._output).decode(errors="replace")
+        text = self.printed
         self._output.clear()
+        self._is_output_cut = False
         return text
 
     def queue(self, data: bytes) -> None:
@@ -111,4 +113,5 @@ class Channel:
             with suppress(KeyError):
                 self._poll.unregister(self._printed)
         self._output += data
+        self._is_output_cut |= len(self._output) > CAP
         del self._output[:-CAP]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from cogcli.core.errors import CallTimeoutError, TransportError
@@ -20,8 +20,9 @@ from cogcli.protocols.pythoncall.worker_process import ENDING_SECONDS, Worker
 class WorkerPool:
     """Starts workers on demand and keeps them until the run ends."""
 
-    def __init__(self, environ: Mapping[str, str], limit: int) -> None:
+    def __init__(self, environ: Mapping[str, str], limit: int, mask_text: Callable[[str], str] = str) -> None:
         self._environ = environ
+        self._mask_text = mask_text
         self._limit = limit
         self._changed = threading.Condition()
         self._idle: list[Worker] = []
@@ -83,7 +84,7 @@ class WorkerPool:
             return idle, superfluous
 
     def _start(self, code: Code) -> Worker:
-        worker = Worker(code, self._environ)
+        worker = Worker(code, self._environ, self._mask_text)
         with self._changed:
             self._all.add(worker)
             closed = self._closed

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -51,8 +51,7 @@ _WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
     "call.rejected": RejectedError,
 }
 """The errors that a worker may report besides server faults."""
-_MAX_HEAD: Final = 64 * 1024
-_MAX_TEXT: Final = 500
+_MAX_HEAD: Final = 1024 * 1024
 ENDING_SECONDS: Final = 2.0
 """How long to wait for the end of a worker's guard."""
 
@@ -69,10 +68,14 @@ class WorkerRequest(NamedTuple):
 
 
 class Worker:
-    """A process that calls functions of one service. Raises TransportError where it cannot be started."""
+    """A process that calls functions of one service. Raises TransportError where it cannot be started.
 
-    def __init__(self, code: Code, environ: Mapping[str, str]) -> None:
+    `mask_text` takes the secrets out of what it prints.
+    """
+
+    def __init__(self, code: Code, environ: Mapping[str, str], mask_text: Callable[[str], str] = str) -> None:
         self.code = code
+        self._mask_text = mask_text
         self._lock = threading.Lock()
         if not hasattr(os, "fork"):
             text = f"{self._name} cannot be started: that takes `fork`, here it is `isolation: thread` that works"
@@ -122,7 +125,7 @@ class Worker:
                 raise TransportError("call.transport", self.end(), left=self._entered) from None
             except (ValueError, JsonRefused) as error:
                 self.end()
-                text = f"what the worker wrote is no answer: {error}"[:_MAX_TEXT]
+                text = f"what the worker wrote is no answer: {error}"
                 raise TransportError("call.transport", text, left=self._entered) from error
 
     def _reply(self, request: WorkerRequest, deadline: float) -> dict[str, Any]:
@@ -183,8 +186,9 @@ class Worker:
             if not self._ended:
                 self._ended = True
                 self._channel.close()
-        line = self._channel.last_line
-        return f"{self._name} {_status_text(status)}{f': {line}' if line else ''}"[:_MAX_TEXT]
+        # The last line of what is masked: of a secret of several lines, one may be no secret.
+        lines = self._mask_text(self._channel.printed).strip().splitlines()
+        return f"{self._name} {_status_text(status)}{f': {lines[-1]}' if lines else ''}"
 
     @property
     def _name(self) -> str:
@@ -217,12 +221,11 @@ def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
     texts = ("code", "message", "hint", "reason")
     if type(answer) is not dict or not all(type(answer.get(name)) is str for name in texts):
         raise ValueError("neither reply nor error")
-    message, left = answer["message"][:_MAX_TEXT], left and answer.get("left") is not False
+    message, left = answer["message"], left and answer.get("left") is not False
     if answer["code"] not in _WORKER_ERRORS:
         return ServerFaultError("call.server-error", message, left=left)
-    hint = answer["hint"][:_MAX_TEXT]
-    error = _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=hint, left=left)
-    error.reason = answer["reason"][:_MAX_TEXT]
+    error = _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=answer["hint"], left=left)
+    error.reason = answer["reason"]
     return error
 
 
