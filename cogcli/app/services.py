@@ -12,6 +12,7 @@ import orjson
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import ServerFaultError, ServiceResolutionError, UsageError
@@ -87,8 +88,8 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
         found = tuple(difference._replace(breaking=False) for difference in found)
     lock = settings.display_path(lock_path(service.root))
     if accept:
-        with writing(lock):
-            write_lock(service.root, service.id, now)
+        with keep_trust(settings) as written, writing(lock):
+            written(lock_path(service.root), write_lock(service.root, service.id, now))
         Pins(state_home(settings.environ)).replace(identity(service), now)
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
@@ -121,13 +122,14 @@ def _refresh_document(
     changes = kind.changes(old, new)
     shown = settings.display_path(path)
     if accept and (changes or before is None):
-        _replace_document(path, now, shown)
+        with keep_trust(settings) as written:
+            written(path, _replace_document(path, now, shown))
     differences = tuple(ServiceChange(*change) for change in changes)
     return RefreshResult(service.id, kind.noun, before is not None, new.names, differences, accept, shown)
 
 
-def _replace_document(path: str, value: dict[str, Any], shown: str) -> None:
-    """Replace the file of `spec_ref` atomically. Raises EnvironmentRefusal, ServiceResolutionError."""
+def _replace_document(path: str, value: dict[str, Any], shown: str) -> bytes:
+    """Replace the file of `spec_ref` atomically; its content. Raises EnvironmentRefusal, ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         # JSON is YAML, too: whatever the file is called, it is read again as what it says.
@@ -137,6 +139,7 @@ def _replace_document(path: str, value: dict[str, Any], shown: str) -> None:
     with writing(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644)
+    return data
 
 
 def _service(settings: Settings, service_id: str) -> Service:

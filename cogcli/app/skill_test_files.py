@@ -14,6 +14,7 @@ from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.app.skill_test_catalog import reach_of
 from cogcli.app.skill_test_run import CaseRun
 from cogcli.app.skill_tests import CaseResults, is_own, judge_run
@@ -78,9 +79,11 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     }
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
     text = _case_text(kept, directory.name)
-    with writing(shown):
+    data = f"{_schema_line(settings, path)}{text}".encode()
+    with keep_trust(settings) as written, writing(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, f"{_schema_line(settings, path)}{text}".encode(), mode=0o644)
+        write_atomic(path, data, mode=0o644)
+        written(path, data)
     name = os.path.basename(path).removesuffix(".yaml")
     masked = tuple(key for key, value in kept.items() if MASK.encode() in compact(value))
     return RecordedCase(f"{request.skill_id}/{name}", shown, masked)
@@ -232,7 +235,11 @@ def update_cases(settings: Settings, cases: Sequence[SkillCase], tested: CaseRes
             results[case.id] = judge_run(accepted, run, results[case.id])
             if results[case.id].status != FAILED:
                 shutil.rmtree(os.path.dirname(run.directory), ignore_errors=True)
-    diffs = [_rewrite(by_file[path].shown, path, by_file[path].text, each) for path, each in changes.items()]
+    with keep_trust(settings) as written:
+        diffs = [
+            _rewrite(by_file[path].shown, path, by_file[path].text, each, written)
+            for path, each in changes.items()
+        ]
     return UpdatedCases(tuple(results.values()), tuple(diffs))
 
 
@@ -246,7 +253,7 @@ def _acceptable(run: CaseRun) -> dict[str, Any]:
     }
 
 
-def _rewrite(shown: str, path: str, text: str, changes: Mapping[KeyPath, Any]) -> str:
+def _rewrite(shown: str, path: str, text: str, changes: Mapping[KeyPath, Any], written: Written) -> str:
     try:
         new = replace_values(text, changes)
     except UneditableYaml as error:
@@ -255,5 +262,6 @@ def _rewrite(shown: str, path: str, text: str, changes: Mapping[KeyPath, Any]) -
         ) from error
     with writing(shown):
         write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777)
+    written(path, new.encode())
     before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))
     return "".join(f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm=""))

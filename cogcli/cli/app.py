@@ -150,7 +150,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "offer skills as tools of the Model Context Protocol: one client on stdin and stdout, or HTTP",
     ),
     "config show": ("config_show:show", "settings, and where each comes from"),
-    "config trust": ("config_trust:change_trust", "let the services of this project start code"),
+    "config trust": (
+        "config_trust:change_trust",
+        "accept every file of this project that decides; a change ends it",
+    ),
     "completion show": ("completion:show", "the script with which a shell completes commands and values"),
     "completion install": ("completion:install", "write that script where your shell finds it"),
     "help": ("help:help", "a command, or one of the topics"),

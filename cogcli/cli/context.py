@@ -9,6 +9,7 @@ from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import NO, CogcliError, EnvironmentRefusal, ServiceResolutionError, UsageError
 from cogcli.core.problems import suggestion
+from cogcli.core.terminal_text import visible
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class CommandContext:
             self._settings = Settings(self.call.given, self.environ)
             if self.kind not in _WITHOUT_SPECS:
                 self._warn_of_idle_files(self._settings)
+                self._warn_of_ended_trust(self._settings)
         return self._settings
 
     def _warn_of_idle_files(self, settings: Settings) -> None:
@@ -65,6 +67,13 @@ class CommandContext:
             idle = ServiceResolutionError("service.untrusted", message)
             idle.next = ("cogcli config trust",)
             self.warn(idle)
+
+    def _warn_of_ended_trust(self, settings: Settings) -> None:
+        """Warn where a project that was accepted has changed since, naming the files."""
+        if self.kind != "config" and settings.trust.distrust:
+            ended = ServiceResolutionError("service.untrusted", visible(settings.trust.distrust))
+            ended.next = ("cogcli config trust",)
+            self.warn(ended)
 
     def reread_settings(self) -> Settings:
         """The settings as the files of configuration are now. Raises UsageError or EnvironmentRefusal."""

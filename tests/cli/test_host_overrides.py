@@ -65,15 +65,16 @@ def test_an_override_by_service_and_one_that_only_prefers(host: Any) -> None:
 def test_trust_ends_when_the_services_of_the_host_are_edited(host: Any) -> None:
     del host.env["COGCLI_TRUST_PROJECT"]
     assert "service.untrusted" in host.run(*GREET).assert_exit(3).err
-    assert "2 service files" in host.run("config", "trust").assert_ok().err
+    host.run("config", "trust").assert_ok()
     host.run(*GREET).assert_ok()
     host.write(ACTIVE, '{"demo.text.upper": "demo_text_upper"}\n')
-    host.run(*GREET).assert_ok()
+    assert f"changed {ACTIVE}" in host.run(*GREET).assert_exit(3).err
+    host.run("config", "trust", "--yes").assert_ok()
     host.write(SERVICES, (host.root / SERVICES).read_text() + "  more: {kind: mcp, command: touch}\n")
     assert "service.untrusted" in host.run(*GREET).assert_exit(3).err
-    host.run("config", "trust").assert_ok()
     (host.root / "services/local/demo.yaml").rename(host.root.parent / "demo.yaml")
     (host.root / "services/local/demo.yaml").symlink_to(host.root.parent / "demo.yaml")
+    host.run("config", "trust", "--yes").assert_ok()
     host.run(*GREET).assert_ok()
     real = host.root.parent / "demo.yaml"
     real.write_text(real.read_text() + "network: private\n")

@@ -122,7 +122,7 @@ def test_an_untrusted_project_starts_nothing_until_it_is_trusted(demo: Any) -> N
     demo.run(*run).assert_ok()
     demo.write("services/local/more.yaml", "id: more\nkind: pythoncall\nmodule: more\n")
     assert "service.untrusted" in demo.run(*run).assert_exit(3).err
-    demo.run("config", "trust").assert_ok()
+    demo.run("config", "trust", "--yes").assert_ok()
     demo.run(*run).assert_ok()
     demo.run("config", "trust", "--revoke").assert_ok()
     demo.run(*run).assert_exit(3)
@@ -132,7 +132,7 @@ def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(de
     del demo.env["COGCLI_TRUST_PROJECT"]
     run = ("run", "demo.greet", "-p", "text=hi", "-q")
     told = demo.run("config", "trust").assert_ok().err
-    assert told.startswith("trusted as it is now: 1 service file, 2 bindings, 1 other file")
+    assert told.startswith("trusted as it is now: 8 files; a change of any of them ends the trust")
     demo.run(*run).assert_ok()
     assert demo.run("config", "show", "trust").assert_ok().out == "accepted\n"
     module = demo.root / "demo_services.py"
@@ -154,7 +154,7 @@ def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(de
         {"change": "added", "name": "more.py"},
     ]
     assert "changed demo_services.py" in demo.run("doctor").err + demo.run("doctor").out
-    demo.run("config", "trust").assert_ok()
+    demo.run("config", "trust", "--yes").assert_ok()
     assert '"hi"' in demo.run(*run).assert_ok().out
 
 

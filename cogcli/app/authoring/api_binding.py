@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from cogcli.app.authoring.operation_spec import NotBindable, operation_spec
 from cogcli.app.authoring.operation_words import operation_words
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.core.canonical import digest
 from cogcli.core.errors import UsageError
 from cogcli.core.json_pointer import DocumentFault
@@ -120,9 +122,12 @@ class _Command:
         shared = self._service_files()
         while bound:
             files = [*shared, *(file for each in bound for file in each.files)]
-            problems = place_checked(self._settings, files, force=self._asked.force)
-            if not problems:
-                break
+            with keep_trust(self._settings) as written:
+                problems = place_checked(self._settings, files, force=self._asked.force)
+                if not problems:
+                    # The user named the document, and the bindings are made of it as it was read.
+                    written(os.path.abspath(self._document.path), self._document.data)
+                    break
             bound = self._without(bound, problems)
         if not bound:
             reasons = [f"{title}: {reason}" for title, reason in self._skipped]

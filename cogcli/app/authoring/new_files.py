@@ -16,6 +16,7 @@ from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
 from cogcli.app.registry import writing
 from cogcli.app.schemas import schema_file
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import FileRefused, read_regular, write_atomic
 from cogcli.core.problems import Problem
@@ -113,7 +114,7 @@ def placed(settings: Settings, root: str, files: Sequence[NewFile], *, force: bo
     Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
     """
     require_free(settings, root, files, force=force)
-    with ExitStack() as undo:
+    with keep_trust(settings) as written, ExitStack() as undo:
         for file in files:
             path = os.path.join(root, file.path)
             with writing(f"`{settings.display_path(path)}`"):
@@ -122,6 +123,8 @@ def placed(settings: Settings, root: str, files: Sequence[NewFile], *, force: bo
                 write_atomic(path, file.data, mode=0o644)
         yield
         undo.pop_all()
+        for file in files:
+            written(os.path.join(root, file.path), file.data)
 
 
 def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, force: bool) -> None:

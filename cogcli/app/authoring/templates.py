@@ -22,7 +22,7 @@ from cogcli.app.editor_schemas import write_schemas
 from cogcli.app.registry import open_registry, text_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
-from cogcli.app.settings.trust import accept_folder
+from cogcli.app.settings.trust_accept import accept_folder
 from cogcli.core.errors import UsageError
 from cogcli.core.terminal_text import is_plain_name, visible
 from cogcli.specs.id_grammar import CHANNEL, LONGEST_ID, PLAIN_ID, SKILL_ID, is_capability_id

@@ -18,7 +18,7 @@ from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
-from cogcli.app.settings.trust_digests import service_files
+from cogcli.app.settings.trust_needs import service_files
 from cogcli.app.stores import has_store
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.extras import EXTRAS, install_line, missing_module
@@ -183,12 +183,13 @@ def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
 
 
 def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
-    count = len(service_files(project, layers_of(project)))
+    count = len(service_files(layers_of(project)))
     if not count or os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
     trust = settings.trust
     if trust:
-        message = f"{count_of(count, 'service file')} trusted {WORDS[trust.state]}"
+        files = f", {count_of(trust.count, 'file')}" if trust.state == "accepted" else ""
+        message = f"trusted {WORDS[trust.state]}{files}"
         yield DoctorCheck("project", "trust", "ok", message)
     else:
         why = f"{trust.distrust}: " if trust.distrust else ""

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry, writing
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.core.files import FileRefused, read_regular, write_atomic
 from cogcli.core.problems import Problem, meant_by
 from cogcli.protocols import PROTOCOLS
@@ -119,9 +120,11 @@ def _text_of(settings: Settings, file: str, checked: RegistryCheck) -> str | Non
 
 def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
     """Write the files, each as a whole. Raises EnvironmentRefusal `env.disk`."""
-    for fix in fixes:
-        with writing(f"`{settings.display_path(fix.path)}`"):
-            write_atomic(fix.path, fix.text.encode(), mode=os.stat(fix.path).st_mode & 0o777)
+    with keep_trust(settings) as written:
+        for fix in fixes:
+            with writing(f"`{settings.display_path(fix.path)}`"):
+                write_atomic(fix.path, fix.text.encode(), mode=os.stat(fix.path).st_mode & 0o777)
+            written(fix.path, fix.text.encode())
 
 
 def _kind(file: str, kinds: str) -> str:

@@ -21,6 +21,7 @@ from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.exchange.skill_folder import SkillFolder
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.core.files import hint_for_write, write_atomic
 from cogcli.core.problems import ProblemsFound, suggestion
@@ -68,13 +69,18 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     if os.path.lexists(place):
         message = f"`{settings.display_path(place)}` exists"
         raise UsageError("output.exists", message, hint="remove it, then import again")
-    _write(place, _skill_text(folder, capability, step_input, takes_request=takes_request), folder.files)
+    text = _skill_text(folder, capability, step_input, takes_request=takes_request)
     file = os.path.join(place, "skill.yaml")
-    problems = check_registry(settings, [file]).problems
-    errors = [problem for problem in problems if problem.severity == "E"]
-    if errors:
-        shutil.rmtree(place, ignore_errors=True)
-        raise ProblemsFound(errors, unlisted=USAGE)
+    with keep_trust(settings) as written:
+        _write(place, text, folder.files)
+        problems = check_registry(settings, [file]).problems
+        errors = [problem for problem in problems if problem.severity == "E"]
+        if errors:
+            shutil.rmtree(place, ignore_errors=True)
+            raise ProblemsFound(errors, unlisted=USAGE)
+        written(file, text.encode())
+        for name, data in folder.files.items():
+            written(os.path.join(place, FILES, *name.split("/")), data)
     warnings = [f"{problem.code}: {problem.message}" for problem in problems]
     if not takes_request:
         warnings.append(f"`{capability.id}` takes one text, the body; what is requested is not passed on")

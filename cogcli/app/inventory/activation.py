@@ -10,6 +10,7 @@ import orjson
 from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options, writing
 from cogcli.app.settings import Settings
+from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
 from cogcli.core.problems import ProblemsFound
@@ -58,7 +59,8 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     before = explain_choice(catalog, id, selection_options(settings)).body
     _require_sound(catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings))
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
-    written = _write_choice(path, id, aliases, binding)
+    with keep_trust(settings) as note:
+        written = _write_choice(path, id, aliases, binding, note)
     chain = before["chain"] if before["usable"] else ()
     return Activation(
         settings.display_path(path),
@@ -94,7 +96,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         raise ProblemsFound(found)
 
 
-def _write_choice(path: str, capability: str, aliases: list[str], binding: str) -> bool:
+def _write_choice(path: str, capability: str, aliases: list[str], binding: str, note: Written) -> bool:
     """Write the choice into the file, keeping its other entries; False where it is there already."""
     folder = os.path.dirname(path)
     with writing(path):
@@ -105,7 +107,9 @@ def _write_choice(path: str, capability: str, aliases: list[str], binding: str) 
                 return False
             kept = {name: value for name, value in chosen.items() if name not in aliases}
             style = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-            write_atomic(path, orjson.dumps({**kept, capability: binding}, option=style), mode=mode)
+            data = orjson.dumps({**kept, capability: binding}, option=style)
+            write_atomic(path, data, mode=mode)
+            note(path, data)
     return True
 
 

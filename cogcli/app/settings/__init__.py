@@ -214,6 +214,10 @@ class Settings:
             self._trust = trust_of(self.project, self.environ, own) if self.project else Trust("none")
         return self._trust
 
+    def reread_trust(self) -> None:
+        """Look at the trust in the project again when it is needed next."""
+        self._trust = None
+
     @property
     def layers(self) -> list[Layer]:
         """The registry's layers in order. Raises UsageError for a `--registry` that is no directory."""

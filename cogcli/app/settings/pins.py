@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
+from cogcli.app.settings.own_writes import keep_trust
 from cogcli.app.settings.pin_file import PinRefused, with_pin
 from cogcli.core import system_text
 from cogcli.core.errors import EnvironmentRefusal, UsageError
@@ -88,7 +89,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     path = os.path.join(settings.project, PROJECT_FILE)
     shown = settings.display_path(path)
     try:
-        with Alone(settings.project):
+        with keep_trust(settings) as written, Alone(settings.project):
             text, mode = _read(path, shown)
             own = ConfigFile(path, shown, project=True)
             for problem in own.problems:
@@ -96,6 +97,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
             changed = with_pin(text, environment, id, version)
             if changed != text:
                 write_atomic(path, changed.encode(), mode=mode)
+                written(path, changed.encode())
     except PinRefused as error:
         table = f"[packs.env.{environment}]" if environment else "[packs.pins]"
         hint = f"write `{id}` into {table} yourself, as a line of its own"

@@ -1,56 +1,115 @@
-"""`config trust [DIR]`: let the services of a project start code, as it is now or whatever the folder holds."""
+"""`config trust [DIR]`: accept every file of a project that decides, as it is now, or the folder whatever it holds."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Annotated
 
-from cogcli.app.settings import trust
+from cogcli.app.settings import trust_accept
+from cogcli.app.settings.trust_meaning import FileChange, changes_of
 from cogcli.app.settings.user_dirs import find_project
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, command, switch, wrong_flag, wrong_value
-from cogcli.core.errors import OK, EnvironmentRefusal
-from cogcli.core.terminal_text import visible
+from cogcli.cli.options import OUTPUT, SAFETY, Flags, argument, command, switch, wrong_flag, wrong_value
+from cogcli.cli.prompt import ask, can_ask
+from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.humanize import count_of
+
+
+class TrustFlags(Flags):
+    """What is accepted, and what is shown of a change before."""
+
+    folder: bool = switch(
+        "--folder", help="whatever it holds, now and later: for a project of your own", panel=SAFETY
+    )
+    revoke: bool = switch("--revoke", help="no longer; the accepted copies are removed", panel=SAFETY)
+    yes: bool = switch(
+        "--yes", help="accept changes without a question; needed without a terminal", panel=SAFETY
+    )
+    diff: bool = switch("--diff", help="show the changed text, too", panel=OUTPUT)
 
 
 @command(
     examples=(
         ("cogcli config trust", "the project around you, as it is now"),
+        ("cogcli config trust --diff", "what a change means, and its text"),
         ("cogcli config trust --folder", "a project of your own"),
         ("cogcli config trust --revoke", "no longer"),
     ),
-    exits=(0, 2, 3),
+    exits=(0, 2, 3, 130),
 )
 def change_trust(
     context: CommandContext,
     project_dir: Annotated[str | None, argument("[DIR]")] = None,
     *,
-    folder: Annotated[
-        bool,
-        switch("--folder", help="whatever it holds, now and later: for a project of your own", panel=SAFETY),
-    ] = False,
-    revoke: Annotated[bool, switch("--revoke", help="no longer", panel=SAFETY)] = False,
+    flags: TrustFlags,
 ) -> int:
     """Trust or revoke; the answer is the project's directory."""
     project = _project(context, project_dir)
-    if revoke and folder:
+    if flags.revoke and flags.folder:
         raise wrong_flag("`--folder` trusts, `--revoke` ends trust", "give one of them")
-    if revoke:
-        before = trust.revoke(project, context.environ)
+    trusted = not flags.revoke
+    if flags.revoke:
+        before = trust_accept.revoke(project, context.environ)
         text = "no longer trusted" if before else "was not trusted"
-    elif folder:
-        trust.accept_folder(project, context.environ)
+    elif flags.folder:
+        trust_accept.accept_folder(project, context.environ)
         text = "trusted as a folder, whatever it holds from now on"
     else:
-        counts = trust.accept(project, context.environ)
-        what = ", ".join(count_of(count, noun) for noun, count in counts.items() if count)
-        what = what or "nothing that starts code"
-        text = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
-    context.own["settings"] = {"project": project, "trusted": not revoke}
+        trusted, text = _accept(context, project, project_dir, flags)
+    context.own["settings"] = {"project": project, "trusted": trusted}
     context.answer(visible(project) + "\n")
     context.note(visible(text))
     return OK
+
+
+def _accept(
+    context: CommandContext, project: str, project_dir: str | None, flags: TrustFlags
+) -> tuple[bool, str]:
+    """Accept the project as it is now; whether that was done, and a line about it. A change is shown before.
+
+    Raises UsageError `usage.flag` for a change that nobody can be asked about, EnvironmentRefusal.
+    """
+    look = trust_accept.look_at(project, context.environ)
+    changes = changes_of(look, context.environ)
+    if look.before is not None and not changes:
+        trust_accept.accept(look, context.environ)
+        return True, f"trusted as before: {count_of(len(look.digests), 'file')} did not change"
+    if changes:
+        context.own["changes"] = [change.to_payload() for change in changes]
+        context.screen.notify("".join(f"{line}\n" for line in _lines(changes, diff=flags.diff)))
+        if not flags.yes and not _confirm(context, changes, project_dir):
+            return False, "nothing was accepted; the project stays untrusted"
+    trust_accept.accept(look, context.environ)
+    count = count_of(len(look.digests), "file")
+    return True, f"trusted as it is now: {count}; a change of any of them ends the trust"
+
+
+def _lines(changes: Sequence[FileChange], *, diff: bool) -> Iterator[str]:
+    """What has changed since the project was accepted, what it means, and its text."""
+    yield f"since it was accepted: {count_of(len(changes), 'change')}"
+    for change in changes:
+        yield visible(f"  {change.change} {change.name}")
+        yield from (visible(f"    {meaning}") for meaning in change.meaning)
+    if diff:
+        yield ""
+        for change in changes:
+            yield from visible_block(change.diff()).splitlines()
+
+
+def _confirm(context: CommandContext, changes: Sequence[FileChange], project_dir: str | None) -> bool:
+    what = count_of(len(changes), "change")
+    if not can_ask(context):
+        again = f"cogcli config trust{f' {quote(project_dir)}' if project_dir else ''}{context.again}"
+        raise UsageError(
+            "usage.flag",
+            f"the project has {what} since it was accepted, and there is no terminal to ask on",
+            hint="read what they mean above; --yes accepts them",
+            next=(f"{again} --diff", f"{again} --yes"),
+        )
+    return ask(context, f"accept {what}? [y/N]") in ("y", "yes")
 
 
 def _project(context: CommandContext, directory: str | None) -> str:

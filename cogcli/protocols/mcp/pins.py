@@ -136,8 +136,11 @@ def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
     return None if tools is None else [dict(tool) for tool in tools.values()]
 
 
-def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> None:
-    """Lock a service to these tools, leaving other services unchanged. Raises SafetyScopeError, OSError."""
+def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> bytes:
+    """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
+
+    Raises SafetyScopeError, OSError.
+    """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with Alone(root):
         services = {id: {"tools": list(others.values())} for id, others in _read_services(root).items()}
@@ -147,6 +150,7 @@ def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> None:
         services[service_id] = {"tools": entries}
         data = orjson.dumps({"schema": LOCK_SCHEMA, "services": services}, option=style)
         write_atomic(lock_path(root), data, mode=0o644)
+    return data
 
 
 def _read_services(root: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.app.settings import Settings, trust, trust_digests
+from cogcli.app.settings import Settings, trust, trust_accept, trust_digests
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.protocols.mcp import pins
 
@@ -51,8 +51,12 @@ class Place:
         return trust.trust_of(str(self.root), self.environ)
 
     def accept(self) -> None:
-        trust.accept(str(self.root), self.environ)
+        accept(self.root, self.environ)
         assert self.now.state == "accepted", self.now.changes
+
+
+def accept(root: Path | str, environ: dict[str, str]) -> None:
+    trust_accept.accept(trust_accept.look_at(str(root), environ), environ)
 
 
 @pytest.fixture
@@ -120,55 +124,144 @@ MODEL = '[model]\nadapter = "openai"\nname = "m"\nbase_url = "http://127.0.0.1:1
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "change"),
+    "after",
     [
-        ("", MODEL, ("added", "[model] of cogcli.toml")),
-        (MODEL, MODEL.replace("127.0.0.1:1", "evil.example"), ("changed", "[model] of cogcli.toml")),
-        (MODEL, MODEL.replace('"KEY"', '"OTHER"'), ("changed", "[model] of cogcli.toml")),
-        (MODEL, "", ("removed", "[model] of cogcli.toml")),
-        ("", '[agent]\nprofile = "auto"\n', ("added", "[agent] of cogcli.toml")),
+        "",
+        "# a remark\n",
+        MODEL,
+        MODEL.replace("127.0.0.1:1", "evil.example"),
+        "builtin = false\n",
+        "max_workers = 3\n",
     ],
 )
-def test_settings_that_only_a_trusted_project_may_give_end_trust_by_their_change(
-    place: Place, before: str, after: str, change: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+def test_every_change_of_the_settings_ends_trust(
+    place: Place, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_SMALL", -1)  # what was read is remembered at once
-    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)
-    place.write("services/code.yaml", service("code", module="code"))
-    place.write("code.py")
-    place.write("cogcli.toml", f"max_workers = 2\n{before}")
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    place.write("cogcli.toml", f"max_workers = 2\n{MODEL}")
     place.accept()
-    place.write("cogcli.toml", f"# of no meaning\nmax_workers = 3\n{before}")
-    assert place.now.state == "accepted"
     place.write("cogcli.toml", after)
-    assert place.now.changes == [change]
+    assert place.now.changes == [("changed", "cogcli.toml")]
     place.accept()
+    (place.root / "cogcli.toml").unlink()
+    assert place.now.changes == [("removed", "cogcli.toml")]
 
 
-def test_host_overrides_count_but_for_what_chooses(place: Place) -> None:
-    place.write(".agent-skills/services.yaml", "services: {one: {kind: pythoncall, module: code}}\n")
-    place.write("code.py")
-    place.write(".agent-skills/bindings/local/a.b/one.yaml")
+HOST_FILES = (
+    ".agent-skills/services.yaml",
+    ".agent-skills/active_bindings.json",
+    ".agent-skills/overrides.yaml",
+    ".agent-skills/capabilities/a.b.yaml",
+    ".agent-skills/bindings/local/a.b/one.yaml",
+    ".agent-skills/notes.txt",
+)
+SPEC_FILES = (
+    "skills/local/a/b/skill.yaml",
+    "skills/local/a/b/tests/one.yaml",
+    "skills/local/a/b/_files/part.md",
+    "capabilities/a.b.yaml",
+    "bindings/local/a.b/one.yaml",
+    "services/one.yaml",
+    "policies/official_default_selection.yaml",
+    "packs/desk/1.0.0.yaml",
+    "cogcli.lock.json",
+)
+SCENARIO_FILES = ("tooling/openapi_scenarios/one.json", "tooling/mcp_scenarios/registry/skills/a/b/c.yaml")
+DECIDING = (
+    *HOST_FILES,
+    *SCENARIO_FILES,
+    *(f"{root}{path}" for root in ("", "reg/", "../beside/", "link/") for path in SPEC_FILES),
+)
+
+
+@pytest.mark.parametrize("path", DECIDING)
+def test_every_file_of_specs_ends_trust_by_each_of_its_changes(
+    place: Place, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
     place.accept()
-    place.write(".agent-skills/active_bindings.json", "{}")
-    place.write(".agent-skills/overrides.yaml", "overrides: []\n")
+    file = place.write(path, "one")
+    assert place.now.changes == [("added", path)]
+    place.accept()
+    place.write(path, "two")
+    assert place.now.changes == [("changed", path)]
+    place.write(path, "one")
     assert place.now.state == "accepted"
-    for path in (".agent-skills/services.yaml", ".agent-skills/bindings/local/a.b/one.yaml", "code.py"):
-        before = (place.root / path).read_text()
-        place.write(path, f"{before}#")
-        assert place.now.changes == [("changed", path)]
-        place.write(path, before)
-        assert place.now.state == "accepted"
+    other = file.with_name(f"x{file.name}")
+    file.rename(other)
+    renamed = {path: "removed"}
+    if not path.endswith("cogcli.lock.json"):
+        renamed[os.path.relpath(other, place.root)] = "added"
+    assert {name: what for what, name in place.now.changes} == renamed
+    other.rename(file)
+    assert place.now.state == "accepted"
+    file.unlink()
+    assert place.now.changes == [("removed", path)]
+
+
+@pytest.mark.parametrize(
+    "path", ["skills/local/a/b/skill.yaml", ".agent-skills/overrides.yaml", "cogcli.toml"]
+)
+def test_a_link_counts_by_its_target_and_by_its_content(place: Place, path: str) -> None:
+    one, two = place.write("../elsewhere/one", "x"), place.write("../elsewhere/two", "x")
+    link = place.write(path)
+    link.unlink()
+    link.symlink_to(one)
+    place.accept()
+    link.unlink()
+    link.symlink_to(two)
+    assert place.now.changes == [("changed", path)], "the same content at another place"
+    place.accept()
+    two.write_text("y")
+    assert place.now.changes == [("changed", path)]
+    place.accept()
+    link.unlink()
+    link.write_text("y")
+    assert place.now.changes == [("changed", path)], "the same content, and no link any more"
+
+
+def test_a_folder_behind_a_link_counts_by_its_target_and_by_its_files(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    for name in ("one", "two"):
+        place.write(f"../elsewhere/{name}/local/a/b/skill.yaml", "x")
+    current = place.root.parent / "current"
+    current.symlink_to("elsewhere/one")
+    (place.root / "skills").symlink_to("../current")
+    place.accept()
+    current.unlink()
+    current.symlink_to("elsewhere/two")
+    assert place.now.changes == [("changed", "skills")], "retargeted behind the link of the project"
+    place.accept()
+    place.write("../elsewhere/two/local/a/b/tests/one.yaml")
+    assert place.now.changes == [("added", "skills/local/a/b/tests/one.yaml")]
+
+
+def test_a_link_to_itself_hides_no_file_beside_it(place: Place) -> None:
+    place.write("skills/local/a/b/skill.yaml", "x")
+    (place.root / "skills/local/a/b/loop").symlink_to("loop")
+    place.accept()
+    place.write("skills/local/a/b/skill.yaml", "y")
+    assert place.now.changes == [("changed", "skills/local/a/b/skill.yaml")]
+
+
+def test_a_root_that_appears_is_a_change(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    place.write("cogcli.toml", 'registry = ["later"]\n')
+    place.accept()
+    place.write("later/services/one.yaml", PLAIN)
+    assert place.now.changes == [("added", "later/services/one.yaml")]
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "notes.md", "data.json", "skills/local/a/b/skill.yaml", "capabilities/a.b.yaml", "code/__pycache__/x.py",
-        ".hidden/x.py", "node_modules/x/x.py", "env/lib/x.py", "cogcli.lock.json",
+        "notes.md", "data.json", "code/__pycache__/x.py", ".hidden/x.py", "node_modules/x/x.py", "env/lib/x.py",
+        "skills/local/a/b/.skill.yaml.swp", ".agent-skills/.tmp-1", ".cogcli/episodes/x", "reg/notes.md",
     ],
 )  # fmt: skip
-def test_what_runs_no_code_ends_no_trust(place: Place, path: str) -> None:
+def test_files_that_decide_nothing_end_no_trust(place: Place, path: str) -> None:
     place.write("services/code.yaml", service("code", module="code.part"))
     place.write("code/part.py")
     place.write("env/pyvenv.cfg")
@@ -192,24 +285,32 @@ def test_an_installed_module_that_gets_a_namesake_in_the_project_ends_trust(plac
     assert place.now.changes == [("added", "orjson.py")]
 
 
-def test_a_document_that_says_where_a_service_is_counts(place: Place) -> None:
-    place.write("services/one.yaml", "id: one\nkind: openapi\nspec_ref: one.json\n")
-    place.write("services/two.yaml", f"{PLAIN}spec_ref: two.json\n")
-    for path in ("one.json", "two.json"):
-        place.write(path, "{}")
+@pytest.mark.parametrize("address", ["", "base_url: https://a.example\n"])
+def test_every_document_of_a_service_counts(place: Place, address: str) -> None:
+    place.write("services/one.yaml", f"id: one\nkind: openapi\n{address}spec_ref: api/one.json\n")
+    place.write("api/one.json", "{}")
+    place.write("api/other.json", "{}")
     place.accept()
-    place.write("two.json", "[]")
+    place.write("api/other.json", "[]")
     assert place.now.state == "accepted"
-    place.write("one.json", "[]")
-    place.write("services/one.json", "{}")
-    assert place.now.changes == [("changed", "one.json"), ("added", "services/one.json")]
+    place.write("api/one.json", "[]")
+    place.write("services/api/one.json", "{}")
+    assert place.now.changes == [("changed", "api/one.json"), ("added", "services/api/one.json")]
+
+
+def test_a_document_outside_of_the_root_of_its_service_is_never_read(place: Place) -> None:
+    place.write("services/one.yaml", f"{PLAIN}spec_ref: ../../outside.json\n")
+    place.write("../outside.json", "canary")
+    look = trust_accept.look_at(str(place.root), place.environ)
+    assert not any("outside" in name for name in look.digests)
+    assert b"canary" not in look.contents.values()
 
 
 def test_a_root_that_the_project_names_anew_counts(place: Place) -> None:
     place.accept()
     place.write("more/services/one.yaml", service("one", module="m"))
-    place.write("cogcli.toml", 'registry = ["more"]\n')
-    assert place.now.changes == [("added", "more/services/one.yaml")]
+    place.write("cogcli.toml", 'registry = ["link", "more"]\n')
+    assert place.now.changes == [("changed", "cogcli.toml"), ("added", "more/services/one.yaml")]
 
 
 def test_a_program_counts_by_where_it_is_found(place: Place, tmp_path: Path) -> None:
@@ -330,12 +431,12 @@ def test_a_package_behind_a_link_counts(place: Place) -> None:
 
 
 def test_a_folder_is_trusted_whatever_it_holds(place: Place) -> None:
-    trust.accept_folder(str(place.root), place.environ)
+    trust_accept.accept_folder(str(place.root), place.environ)
     place.write("services/one.yaml", service("one", module="m"))
     assert (place.now.state, bool(place.now)) == ("folder", True)
-    assert trust.revoke(str(place.root), place.environ)
+    assert trust_accept.revoke(str(place.root), place.environ)
     assert (place.now.state, bool(place.now)) == ("untrusted", False)
-    assert not trust.revoke(str(place.root), place.environ)
+    assert not trust_accept.revoke(str(place.root), place.environ)
 
 
 def test_what_covers_a_registry_beside_scenarios(place: Place) -> None:
@@ -344,25 +445,45 @@ def test_what_covers_a_registry_beside_scenarios(place: Place) -> None:
     place.accept()
     beside, other = str(place.root / "tooling/mcp_scenarios/registry"), str(place.root / "other/registry")
     assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, False, False)
-    trust.accept_folder(str(place.root), place.environ)
+    trust_accept.accept_folder(str(place.root), place.environ)
     assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, True, False)
 
 
-def test_what_an_earlier_version_accepted_is_not_enough_and_said_so(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("schema", "entry"),
+    [
+        ("cogcli.trust/1", "sha256:0"),
+        ("cogcli.trust/2", {"accepted": {}, "modules": [], "programs": [], "documents": []}),
+    ],
+)
+def test_an_entry_of_an_older_schema_trusts_nothing(place: Place, schema: str, entry: Any) -> None:
     store = Path(trust.store_path(place.environ))
     store.parent.mkdir(parents=True)
-    old = {"schema": "cogcli.trust/1", "projects": {str(place.root): "sha256:0", "/other": "sha256:1"}}
-    store.write_text(json.dumps(old))
-    assert place.now.state == "outdated"
-    assert "no longer enough" in place.now.distrust
+    store.write_text(json.dumps({"schema": schema, "projects": {str(place.root): entry, "/other": entry}}))
+    assert (place.now.state, bool(place.now)) == ("outdated", False)
+    assert "earlier version" in place.now.distrust
     place.accept()
-    assert json.loads(store.read_text())["projects"]["/other"] == "sha256:1"
+    body = json.loads(store.read_text())
+    assert body["schema"] == "cogcli.trust/3"
+    assert body["projects"]["/other"] == schema
+
+
+def test_a_folder_of_an_older_schema_stays_trusted(place: Place) -> None:
+    store = Path(trust.store_path(place.environ))
+    store.parent.mkdir(parents=True)
+    entry = {"schema": "cogcli.trust/2", "projects": {str(place.root): {"folder": True}}}
+    store.write_text(json.dumps(entry))
+    assert place.now.state == "folder"
 
 
 @pytest.mark.parametrize(
     "entry",
-    [{}, {"accepted": []}, {"accepted": {}, "modules": [1], "programs": []}, {"folder": 1}, {"folder": "yes"},
-     {"accepted": {}, "modules": [], "programs": [[]]}, 7, None, [], "sha256:0"],
+    [
+        {}, {"accepted": []}, {"folder": 1}, {"folder": "yes"}, {"accepted": {}, "programs": []}, 7, None, [],
+        "sha256:0",
+        {"accepted": {}, "modules": [1], "programs": [], "documents": []},
+        {"accepted": {}, "modules": [], "programs": [[]], "documents": []},
+    ],
 )  # fmt: skip
 def test_a_damaged_entry_trusts_nothing(place: Place, entry: Any) -> None:
     store = Path(trust.store_path(place.environ))
@@ -389,7 +510,7 @@ def test_more_than_can_be_looked_at_is_refused_and_ends_trust(
     monkeypatch.setattr(trust_digests, "MAX_BYTES", 500)
     assert place.now.state == "changed"
     with pytest.raises(EnvironmentRefusal, match="more than can be accepted") as refused:
-        trust.accept(str(place.root), place.environ)
+        accept(place.root, place.environ)
     assert refused.value.code == "trust.size"
     assert refused.value.next == ("cogcli config trust --folder",)
 
@@ -435,9 +556,9 @@ def test_names_that_are_no_text_are_told_apart(place: Place) -> None:
     for name in (odd, odd.replace(b"\xff", b"\\xff"), odd.replace(b"\xff", b"\\udcff")):
         with open(name, "w") as file:
             file.write("x")
-    trust.accept(str(place.root), place.environ)
+    accept(place.root, place.environ)
     assert place.now.state == "accepted"
-    assert place.now.count == 5
+    assert place.now.count == 7
     os.unlink(odd)
     assert [change for change, _ in place.now.changes] == ["removed"]
 
@@ -445,7 +566,7 @@ def test_names_that_are_no_text_are_told_apart(place: Place) -> None:
 def test_settings_look_once_and_settings_of_another_run_anew(place: Place) -> None:
     settings = Settings({}, place.environ, base=str(place.root))
     assert settings.trust.state == "untrusted"
-    trust.accept_folder(str(place.root), place.environ)
+    trust_accept.accept_folder(str(place.root), place.environ)
     assert settings.trust.state == "untrusted"
     assert settings.copy_for_run().trust.state == "folder"
 
@@ -481,7 +602,7 @@ def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
     for project in projects:
         os.mkdir(project)
     for _ in range(ROUNDS // 10):
-        at_once(*((lambda p=project: trust.accept(p, environ)) for project in projects))
+        at_once(*((lambda p=project: accept(p, environ)) for project in projects))
         assert [trust.trust_of(project, environ).state for project in projects] == ["accepted"] * 12
         shutil.rmtree(tmp_path / ".config")
 
@@ -492,13 +613,13 @@ def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) ->
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     os.mkdir(one), os.mkdir(two)
     for _ in range(ROUNDS):
-        trust.accept_folder(one, environ)
-        at_once(lambda: trust.revoke(one, environ), lambda: trust.accept(two, environ))
+        trust_accept.accept_folder(one, environ)
+        at_once(lambda: trust_accept.revoke(one, environ), lambda: accept(two, environ))
         assert (trust.trust_of(one, environ).state, trust.trust_of(two, environ).state) == (
             "untrusted",
             "accepted",
         )
-        trust.revoke(two, environ)
+        trust_accept.revoke(two, environ)
 
 
 @pytest.mark.slow

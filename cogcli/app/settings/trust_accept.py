@@ -1,0 +1,141 @@
+"""Accepting a project, its folder, or the files that a command of the user writes (docs/reference/service.md#trust)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from cogcli.app.settings.trust import (
+    change_store,
+    changes_between,
+    key_of,
+    layers_of,
+    memory_path,
+    read_store,
+)
+from cogcli.app.settings.trust_copies import Copies
+from cogcli.app.settings.trust_digests import digest_of_bytes, digests
+from cogcli.app.settings.trust_needs import Needs, find_files, find_programs, needs_of, service_files
+
+
+class Look:
+    """A project at one moment: the digest of each file that decides, the needs of its services, and the contents of
+    files that have no accepted copy. `before`: the digests that were accepted, None for the first time."""
+
+    def __init__(
+        self,
+        project: str,
+        digests: dict[str, str],
+        needs: Needs,
+        contents: dict[str, bytes],
+        before: dict[str, str] | None,
+    ) -> None:
+        self.project = project
+        self.digests = digests
+        self.needs = needs
+        self.contents = contents
+        self.before = before
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        """The changes since the project was accepted; none for the first time."""
+        return [] if self.before is None else changes_between(self.before, self.digests)
+
+
+def look_at(project: str, environ: Mapping[str, str]) -> Look:
+    """A project as it is now. Raises EnvironmentRefusal `trust.size`."""
+    root = os.path.abspath(project)
+    layers = layers_of(root)
+    needs = needs_of(root, layers)
+    found = find_files(root, layers, needs)
+    found.add_all(find_programs(root, needs, environ))
+    before = _accepted_before(project, environ)
+    copies = Copies(root, environ)
+    contents: dict[str, bytes] = {}
+
+    def keep(digest: str, data: bytes) -> None:
+        if not copies.has(digest):
+            contents[digest] = data
+
+    return Look(root, digests(found, keep), needs, contents, before)
+
+
+def _accepted_before(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
+    entry = read_store(environ).get(key_of(project))
+    accepted = entry.get("accepted") if isinstance(entry, dict) else None
+    if not isinstance(accepted, dict):
+        return None
+    return {str(name): str(digest) for name, digest in accepted.items()}
+
+
+def accept(look: Look, environ: Mapping[str, str]) -> None:
+    """Trust a project as it was at a look. A file that has changed since then is a change.
+
+    Raises EnvironmentRefusal `env.disk`.
+    """
+    copies = Copies(look.project, environ)
+    copies.keep(look.contents)
+    entry = {"accepted": look.digests, **look.needs._asdict()}
+    change_store(environ, lambda projects: {**projects, key_of(look.project): entry})
+    copies.keep_only(look.digests)
+
+
+def accept_written(project: str, environ: Mapping[str, str], written: Mapping[str, bytes]) -> None:
+    """Accept files with the content that a command of the user has written, and nothing else that changed.
+
+    A project that is not accepted by digest stays as it is. Raises EnvironmentRefusal `env.disk`, `trust.size`.
+    """
+    root = os.path.abspath(project)
+    layers = layers_of(root)
+    located = {_location(path): data for path, data in written.items()}
+    names = {os.path.basename(path) for path in located}
+    services = {os.path.abspath(path) for path in service_files(layers) if _location(path) in located}
+    more = needs_of(root, layers, services)
+    copies = Copies(root, environ)
+    copies.keep({digest_of_bytes(data): data for data in located.values()})
+    kept: dict[str, str] = {}
+
+    def update(projects: dict[str, Any]) -> dict[str, Any]:
+        entry = projects.get(key_of(project))
+        if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
+            return projects
+        needs = Needs.from_entry(entry).joined(more)
+        found = find_files(root, layers, needs).files.items()
+        places = {name: _location(path) for name, path in found if os.path.basename(path) in names}
+        own = {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
+        kept.update({**entry["accepted"], **own})
+        return {**projects, key_of(project): {"accepted": dict(kept), **needs._asdict()}}
+
+    try:
+        change_store(environ, update)
+    except (KeyError, TypeError, ValueError):
+        return  # a damaged entry trusts nothing
+    copies.keep_only(kept)
+
+
+def _location(path: str) -> str:
+    """A path without links on its way; its last part may be one."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def accept_folder(project: str, environ: Mapping[str, str]) -> None:
+    """Trust a project whatever it holds. Raises EnvironmentRefusal `env.disk`."""
+    change_store(environ, lambda projects: {**projects, key_of(project): {"folder": True}})
+    _forget(project, environ)
+
+
+def revoke(project: str, environ: Mapping[str, str]) -> bool:
+    """End the trust and remove the accepted copies; False if there was none. Raises EnvironmentRefusal `env.disk`."""
+    before = change_store(
+        environ, lambda projects: {path: entry for path, entry in projects.items() if path != key_of(project)}
+    )
+    _forget(project, environ)
+    return key_of(project) in before
+
+
+def _forget(project: str, environ: Mapping[str, str]) -> None:
+    Copies(project, environ).remove()
+    with suppress(OSError):
+        os.unlink(memory_path(project, environ))

@@ -1,0 +1,74 @@
+"""Copies of accepted files in the user's state directory, by digest: they show what a change means
+(docs/reference/service.md#trust).
+
+The directory has mode 0700, each copy 0600. A copy is believed only if its content has its digest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+
+from cogcli.app.settings.trust_digests import MAX_BYTES, digest_of_bytes, folder_name
+from cogcli.app.settings.user_dirs import state_home
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import FileRefused, hint_for_write, read_regular
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class Copies:
+    """The copies of the accepted files of one project."""
+
+    def __init__(self, project: str, environ: Mapping[str, str]) -> None:
+        self._folder = os.path.join(state_home(environ), "trust", folder_name(project))
+
+    def keep(self, contents: Mapping[str, bytes]) -> None:
+        """Keep contents by their digests. Raises EnvironmentRefusal `env.disk`."""
+        try:
+            os.makedirs(os.path.dirname(self._folder), mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                os.mkdir(self._folder, 0o700)
+            for digest, data in contents.items():
+                if self.read(digest) is None:
+                    self._write(self._path(digest), data)
+        except OSError as error:
+            raise EnvironmentRefusal(
+                "env.disk", f"{self._folder} cannot be written: {error.strerror}", hint=hint_for_write(error)
+            ) from error
+
+    def _write(self, path: str, data: bytes) -> None:
+        # Neither atomic nor synced: a copy that was cut short does not have its digest.
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        with os.fdopen(os.open(path, _CREATE, 0o600), "wb") as file:
+            file.write(data)
+
+    def read(self, digest: str) -> bytes | None:
+        """The content with a digest, None if no copy of it exists."""
+        try:
+            data = read_regular(self._path(digest), limit=MAX_BYTES)
+        except FileRefused:
+            return None
+        return data if digest_of_bytes(data) == digest else None
+
+    def has(self, digest: str) -> bool:
+        """Whether a copy with a digest exists."""
+        return os.path.isfile(self._path(digest))
+
+    def keep_only(self, accepted: Mapping[str, str]) -> None:
+        """Remove the copies of what is no longer accepted."""
+        names = {os.path.basename(self._path(digest.partition(" ")[0])) for digest in accepted.values()}
+        with suppress(OSError):
+            for name in os.listdir(self._folder):
+                if name not in names:
+                    os.unlink(os.path.join(self._folder, name))
+
+    def remove(self) -> None:
+        """Remove all copies."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _path(self, digest: str) -> str:
+        return os.path.join(self._folder, os.path.basename(digest.partition(":")[2]) or "none")

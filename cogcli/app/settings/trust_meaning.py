@@ -1,0 +1,426 @@
+"""What the changes of an accepted project mean: what they let happen that did not happen before
+(docs/reference/service.md#trust).
+
+Each changed file is read twice, as it was accepted and as it is, for the declarations that guard or reach something.
+Two declarations of the same thing are compared, wherever their files are: a renamed file means nothing by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from difflib import unified_diff
+from typing import Any, Final, NamedTuple
+
+from cogcli.app.settings.config import PROJECT_FILE
+from cogcli.app.settings.trust_accept import Look
+from cogcli.app.settings.trust_copies import Copies
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.source_lines import hide_secrets
+from cogcli.core.toml_bounds import find_excess
+from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
+from cogcli.specs.host_layout import ACTIVE_FILE, SERVICES_FILE
+from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.layers import builtin_root
+from cogcli.specs.layout import POLICY_FILE
+from cogcli.specs.pack import VERDICTS
+from cogcli.yaml.reader import DOCUMENT, parse
+
+_HOST: Final = re.compile(r"(?i:\b[a-z][a-z0-9+.-]*)://(?:[^/?#\s\"'@]*@)?([^/?#\s\"',;<>]+)")
+_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_LONGEST_SETTINGS: Final = 256 * 1024
+_LONGEST_LINE: Final = 400
+_MOST_LINES: Final = 2000
+
+Declarations = dict[tuple[str, str], Any]
+"""By kind and subject what a file declares."""
+
+
+class FileChange(NamedTuple):
+    """A file or program that was `added`, `changed` or `removed`, its contents, and what the change means.
+
+    `before` is also None if no copy of the accepted file is left; then `meaning` says so.
+    """
+
+    change: str
+    name: str
+    before: bytes | None
+    after: bytes | None
+    meaning: tuple[str, ...]
+
+    def diff(self) -> str:
+        """The changed text as a unified diff, with secrets hidden; a line for content that is no text."""
+        try:
+            old, new = ((data or b"").decode().splitlines() for data in (self.before, self.after))
+        except UnicodeDecodeError:
+            return f"{self.name}: no text\n"
+        lines = unified_diff(old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm="")
+        shown = [
+            hide_secrets(line[:_LONGEST_LINE]) for _, line in zip(range(_MOST_LINES), lines, strict=False)
+        ]
+        return "".join(f"{line}\n" for line in shown)
+
+    def to_payload(self) -> dict[str, Any]:
+        """The change as a JSON object, without contents."""
+        return {"change": self.change, "name": self.name, "meaning": list(self.meaning)}
+
+
+def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
+    """The changes of a project since it was accepted, each with its meaning; none for the first time."""
+    copies, accepted = Copies(look.project, environ), look.before or {}
+
+    def content(digest: str) -> bytes | None:
+        own = digest.partition(" ")[0]
+        found = look.contents.get(own)
+        return copies.read(own) if found is None else found
+
+    contents = {
+        name: (content(accepted.get(name, "")), content(look.digests.get(name, "")))
+        for _, name in look.changes
+    }
+    old, new = Declarations(), Declarations()
+    declaring: dict[tuple[str, str], str] = {}
+    for name, (before, after) in contents.items():
+        for found, data in ((old, before), (new, after)):
+            declared = _declared(name, data)
+            found |= declared
+            declaring |= dict.fromkeys(declared, name)
+    meant: dict[str, list[str]] = {name: [] for name in contents}
+    for key in sorted(old.keys() | new.keys()):
+        meant[declaring[key]] += _compared(key, old.get(key), new.get(key))
+    changes = []
+    for change, name in look.changes:
+        before, after = contents[name]
+        about = _about_file(name, accepted.get(name, ""), look.digests.get(name, ""), before, after)
+        changes.append(FileChange(change, name, before, after, (*meant[name], *about)))
+    return changes
+
+
+def _about_file(
+    name: str, accepted: str, now: str, before: bytes | None, after: bytes | None
+) -> Iterator[str]:
+    """The target of a link, the place of a program, and why the meaning of a change is not known."""
+    link, was_link = now.partition("link to ")[2], accepted.partition("link to ")[2]
+    if link != was_link:
+        yield f"leads to {link}" if link else "is no link any more"
+    if name.startswith("program "):
+        yield f"is found at {now}" if now else "is found nowhere"
+    if accepted.startswith("sha256:") and before is None:
+        yield "no copy of the accepted file is left: what has changed in it is not known"
+    if after is not None and _is_spec(name) and _value_of(name, after) is None:
+        yield "cannot be read: what it means is not known"
+
+
+# -- what a file declares ---------------------------------------------------------------------------------------------
+
+
+def _is_spec(name: str) -> bool:
+    return name.endswith((".yaml", ".yml", ".json", ".toml"))
+
+
+def _value_of(name: str, data: bytes) -> dict[str, Any] | None:
+    """The mapping in a file, None for one that cannot be read."""
+    if name.endswith(".toml"):
+        return _toml_of(data)
+    return parse(data, file=name, limits=DOCUMENT).value
+
+
+def _toml_of(data: bytes) -> dict[str, Any] | None:
+    try:
+        text = data[: _LONGEST_SETTINGS + 1].decode("utf-8-sig")
+        if len(data) > _LONGEST_SETTINGS or find_excess(text):
+            return None
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _declared(name: str, data: bytes | None) -> Declarations:
+    value = _value_of(name, data) if data is not None and _is_spec(name) else None
+    if value is None:
+        return {}
+    if "id" not in value and ("paths" in value or "servers" in value):
+        return dict(_document(name, value))
+    parts = name.split("/")
+    for folder, read in _READERS.items():
+        if folder in parts[:-1]:
+            return dict(read(name, value))
+    if parts[-1] == SERVICES_FILE:
+        entries = object_of(value.get("services")).items()
+        return {
+            key: each for id, entry in entries for key, each in _service(name, {**object_of(entry), "id": id})
+        }
+    if parts[-1] == ACTIVE_FILE:
+        return {("choice", str(id)): binding for id, binding in value.items()}
+    return dict(_settings(value)) if name == PROJECT_FILE else {}
+
+
+Declared = Iterator[tuple[tuple[str, str], Any]]
+
+
+def _capability(name: str, raw: dict[str, Any]) -> Declared:
+    id = str(raw.get("id"))
+    yield ("safety", id), raw.get("safety")
+    yield ("effect", id), object_of(raw.get("properties")).get("side_effects")
+    yield ("base", id), raw.get("extends")
+
+
+def _pack(name: str, raw: dict[str, Any]) -> Declared:
+    meta, policy = object_of(raw.get("pack_meta")), object_of(raw.get("policy_layer"))
+    pack = f"{meta.get('pack_id')}@{meta.get('pack_version')}"
+    for entry in map(object_of, list_of(policy.get("rules"))):
+        yield ("rule", f"{pack}: rule {entry.get('rule_id')}"), entry
+    for entry in map(object_of, list_of(policy.get("permissions"))):
+        yield ("permission", f"{pack}: role {entry.get('role')}"), _texts(entry.get("allow"))
+    for kind in ("must_refuse", "must_escalate"):
+        for entry in map(object_of, list_of(object_of(policy.get("guardrails")).get(kind))):
+            yield ("guardrail", f"{pack}: {kind} {entry.get('id')}"), entry
+    for gate, entry in object_of(policy.get("gates")).items():
+        yield ("gate", f"{pack}: gate {gate}"), entry
+    hosts = object_of(raw.get("tooling_layer")).get("hosts")
+    yield ("pack hosts", pack), None if hosts is None else _texts(hosts)
+    yield ("setting", f"{pack}: safety_mode"), object_of(meta.get("defaults")).get("safety_mode")
+
+
+def _service(name: str, raw: dict[str, Any]) -> Declared:
+    service = f"service {raw.get('id')}"
+    yield ("host", service), _hosts_in(raw)
+    yield ("variable", service), _variables_in(raw)
+    yield ("program", service), _program_of(raw)
+    yield ("module", service), raw.get("module")
+    yield ("document", service), raw.get("spec_ref")
+    yield ("network", service), raw.get("network") == "private"
+
+
+def _binding(name: str, raw: dict[str, Any]) -> Declared:
+    binding = f"binding {raw.get('id')}"
+    called = f"{raw.get('operation')} of service {raw.get('service')}"
+    method = object_of(raw.get("metadata")).get("method")
+    yield ("call", binding), f"{method} {called}" if method else called
+    yield ("host", binding), _hosts_in(raw)
+    yield ("variable", binding), _variables_in(raw)
+
+
+def _skill(name: str, raw: dict[str, Any]) -> Declared:
+    yield ("calls", f"skill {raw.get('id')}"), set(_members(raw, "uses"))
+
+
+def _policy(name: str, raw: dict[str, Any]) -> Declared:
+    if name.endswith(POLICY_FILE):
+        for id, binding in object_of(raw.get("defaults")).items():
+            yield ("choice", str(id)), binding
+
+
+def _document(name: str, raw: dict[str, Any]) -> Declared:
+    paths = object_of(raw.get("paths"))
+    for path, item in paths.items():
+        for method, operation in object_of(item).items():
+            if method in _METHODS and isinstance(operation, dict):
+                called = f"{method.upper()} {path}"
+                yield ("operation", f"{name}: operation {operation.get('operationId', called)}"), called
+    yield ("host", name), _hosts_in({key: raw.get(key) for key in ("servers", "paths")})
+
+
+def _settings(value: dict[str, Any], above: str = "") -> Declared:
+    for key, member in value.items():
+        if isinstance(member, dict):
+            yield from _settings(member, f"{above}{key}.")
+        else:
+            yield ("setting", f"{above}{key}"), member
+
+
+_READERS: Final[dict[str, Callable[[str, dict[str, Any]], Declared]]] = {
+    "skills": _skill,
+    "capabilities": _capability,
+    "bindings": _binding,
+    "services": _service,
+    "packs": _pack,
+    "policies": _policy,
+}
+
+
+def _texts(value: Any) -> set[str]:
+    return set(map(str, list_of(value)))
+
+
+def _hosts_in(value: Any) -> set[str]:
+    return {host.lower() for text in _all_texts(value) for host in _HOST.findall(text)}
+
+
+def _variables_in(raw: dict[str, Any]) -> set[str]:
+    named = {name for text in _all_texts(raw) for name in PLACEHOLDER.findall(text)}
+    named |= {str(name).removeprefix("env:") for name in _members(raw, "auth_ref")}
+    return named | set(map(str, _members(object_of(raw.get("variables")), "env")))
+
+
+def _program_of(raw: dict[str, Any]) -> str | None:
+    command = raw.get("command")
+    if not isinstance(command, str):
+        return None
+    return hide_secrets(" ".join((command, *map(str, list_of(raw.get("args"))))))[:_LONGEST_LINE]
+
+
+def _all_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from _all_texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _all_texts(member)
+
+
+def _members(value: Any, name: str) -> Iterator[str]:
+    """The texts under a key, at any depth."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if key == name and isinstance(member, str):
+                yield member
+            else:
+                yield from _members(member, name)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _members(member, name)
+
+
+# -- what has changed -------------------------------------------------------------------------------------------------
+
+
+def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
+    """What a changed declaration lets happen that did not happen before."""
+    kind, subject = key
+    if kind == "safety":
+        yield from _weaker_safety(subject, before, after)
+    elif kind == "rule":
+        yield from _weaker_rule(subject, object_of(before), object_of(after))
+    elif kind in _NEW:
+        for each in sorted((after or set()) - (before or set())):
+            yield f"{subject}: {_NEW[kind]} {each}"
+    elif kind == "pack hosts":
+        if before is not None and after is None:
+            yield f"{subject}: calls may reach any host"
+        elif before is not None and after - before:
+            yield f"{subject}: calls may reach {', '.join(sorted(after - before))}"
+    elif kind in _GONE:
+        if before is not None and before != after:
+            yield f"{subject}: {_GONE[kind]} {'is gone' if after is None else 'has changed'}"
+    elif kind == "effect":
+        if before is not False and after is False and before is not None:
+            yield f"capability {subject} now declares no side effects"
+    elif kind == "network":
+        if after and not before:
+            yield f"{subject}: may reach private addresses"
+    elif kind == "setting":
+        if before != after:
+            yield _changed(subject, _shown(subject, before), _shown(subject, after))
+    elif after is not None and before != after:
+        yield _changed(_REPLACED[kind].format(subject), before, after)
+
+
+_NEW: Final = {
+    "host": "new host",
+    "variable": "new variable or secret",
+    "permission": "may now call",
+    "calls": "now calls",
+}
+_GONE: Final = {
+    "guardrail": "the guardrail",
+    "gate": "the gate",
+    "base": "its base, with the safety that it gave,",
+}
+_REPLACED: Final = {
+    "program": "{}: new program",
+    "module": "{}: new module",
+    "document": "{}: new document",
+    "call": "{} calls",
+    "operation": "{} is",
+    "choice": "capability {} is called through",
+}
+
+
+def _changed(what: str, before: Any, after: Any) -> str:
+    return f"{what} {after}" if before is None else f"{what} {after}, was {before}"
+
+
+def _shown(key: str, value: Any) -> str | None:
+    """A setting as text; one that could hold a secret is hidden."""
+    if value is None:
+        return "not set"
+    text = hide_secrets(f"{key.rpartition('.')[2]} = {value}").partition(" = ")[2]
+    return text[:_LONGEST_LINE]
+
+
+def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
+    """What the safety block of a capability no longer demands. A shipped capability stands in for a missing one."""
+    capability, shipped = f"capability {id}", _shipped_safety(id)
+    old = object_of(before if before is not None else shipped)
+    new = object_of(after)
+    if not old:
+        return
+    if not new:
+        yield f"{capability} has no safety block any more: it had {', '.join(sorted(map(str, old)))}"
+        return
+    levels = [TRUST_RANKS.get(str(each.get("trust_level") or "sandbox"), 0) for each in (old, new)]
+    if levels[1] < levels[0]:
+        yield f"{capability}: trust_level {new.get('trust_level') or 'sandbox'}, was {old['trust_level']}"
+    if old.get("requires_confirmation") is True and new.get("requires_confirmation") is not True:
+        yield f"{capability} no longer requires confirmation"
+    for phase in GATES:
+        gates = {str(gate.get("capability")): gate for gate in map(object_of, list_of(new.get(phase)))}
+        for gate in map(object_of, list_of(old.get(phase))):
+            yield from _weaker_gate(capability, gate, gates.get(str(gate.get("capability"))))
+    targets, were = _texts(new.get("allowed_targets")), _texts(old.get("allowed_targets"))
+    if were and not targets:
+        yield f"{capability} may reach any target"
+    elif were and targets - were:
+        yield f"{capability} may reach {', '.join(sorted(targets - were))}"
+    for lost in sorted(_texts(old.get("scope_constraints")) - _texts(new.get("scope_constraints"))):
+        yield f"{capability} loses the constraint {lost}"
+
+
+def _weaker_gate(capability: str, old: dict[str, Any], new: dict[str, Any] | None) -> Iterator[str]:
+    name = old.get("capability")
+    if new is None:
+        yield f"{capability} loses the gate {name}"
+        return
+    ranks = [_rank(STRICTNESS, str(gate.get("on_fail") or "block")) for gate in (old, new)]
+    if ranks[1] < ranks[0]:
+        yield f"{capability}: gate {name} says {new.get('on_fail')}, was {old.get('on_fail') or 'block'}"
+    elif old != new:
+        yield f"{capability}: gate {name} has changed"
+
+
+def _weaker_rule(rule: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    if not old:
+        return
+    was = str(object_of(old.get("then")).get("verdict"))
+    if not new:
+        yield f"{rule} is gone, was {was}"
+        return
+    verdict = str(object_of(new.get("then")).get("verdict"))
+    strictness = tuple(reversed(VERDICTS))
+    if _rank(strictness, verdict) < _rank(strictness, was):
+        yield f"{rule} says {verdict}, was {was}"
+    if old.get("mode") == "enforce" and new.get("mode") != "enforce":
+        yield f"{rule} is no longer enforced"
+    then, thenceforth = ({**object_of(each.get("then")), "verdict": ""} for each in (old, new))
+    if then != thenceforth or any(old.get(key) != new.get(key) for key in ("if", "applies_to")):
+        yield f"{rule} ({verdict}) has other conditions"
+
+
+def _rank(words: tuple[str, ...], word: str) -> int:
+    return words.index(word) if word in words else -1
+
+
+def _shipped_safety(id: str) -> Any:
+    """The safety block of a shipped capability, which a project's own replaces."""
+    path = os.path.join(builtin_root(), "capabilities", f"{os.path.basename(id)}.yaml")
+    try:
+        data = read_regular(path, limit=DOCUMENT.bytes)
+    except FileRefused:
+        return None
+    return object_of(parse(data, file=path).value).get("safety")

@@ -1,0 +1,298 @@
+"""The services of a project and what they start or read: modules, programs and documents
+(docs/reference/service.md#trust).
+
+The needs are read when the project is accepted and kept with the digests. As long as the service files are those that
+were accepted, their needs are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from cogcli.app.settings.config import PROJECT_FILE
+from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.host_layout import SERVICES_FILE, layout_of
+from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.layers import Layer
+from cogcli.specs.layout import Layout
+from cogcli.specs.lock import NAME as LOCK_FILE
+from cogcli.specs.service import is_shipped
+from cogcli.verification.scenario import directory_of
+
+_FOLDERS: Final = (*Layout.folders.values(), "policies")
+"""The folders of a registry root. Every file below them decides."""
+_IMPORTED: Final = (".py", ".so", ".pyd")
+"""Endings of the files that the import of a module can execute."""
+_RUN: Final = (
+    *_IMPORTED, ".pyc", ".pth", ".js", ".cjs", ".mjs", ".ts", ".node", ".rb", ".pm", ".pl", ".sh", ".bash", ".lua",
+    ".php", ".jar", ".class", ".wasm", ".dll", ".dylib",
+)  # fmt: skip
+"""Endings of the files that programs load from folders that their variables name."""
+_SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
+"""Separators of file names in one text: blanks, the separator of `PATH`, and all of these."""
+_LONGEST: Final = 4096
+
+
+Program: TypeAlias = tuple[str, str, str, tuple[str, ...], str, str, tuple[str, ...]]
+"""Root, service, command, arguments, working directory, `PATH` of its own, values of its variables as written."""
+
+
+class Needs(NamedTuple):
+    """The needs of the services of a project: `[root, module]`, programs, and `[root, document]` for each path that a
+    document may have. Roots and documents are relative to the project."""
+
+    modules: tuple[tuple[str, str], ...] = ()
+    programs: tuple[Program, ...] = ()
+    documents: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Needs:
+        """The needs in an entry of the store. Raises KeyError, TypeError, ValueError for a damaged one."""
+        return cls(
+            tuple((root, module) for root, module in entry["modules"]),
+            tuple(
+                (root, service, command, tuple(args), cwd, path, tuple(variables))
+                for root, service, command, args, cwd, path, variables in entry["programs"]
+            ),
+            tuple((root, document) for root, document in entry["documents"]),
+        )
+
+    def joined(self, other: Needs) -> Needs:
+        """The needs of both."""
+        return Needs(
+            tuple(sorted({*self.modules, *other.modules})),
+            tuple(sorted({*self.programs, *other.programs})),
+            tuple(sorted({*self.documents, *other.documents})),
+        )
+
+
+def service_files(layers: Iterable[Layer]) -> list[str]:
+    """The paths of the files that describe services; those that the registry reads, no others."""
+    return [path for layer in layers for path in _service_files(layer)]
+
+
+def _service_files(layer: Layer) -> Iterator[str]:
+    yield from (place.path for place in layout_of(layer).all("service"))
+    host = os.path.join(layer.root, SERVICES_FILE)
+    if layer.host and os.path.lexists(host):
+        yield host
+
+
+def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None = None) -> Needs:
+    """The needs of the service files of a project, of those in `only` if it is given; an unreadable file has none."""
+    modules: set[tuple[str, str]] = set()
+    programs: set[Program] = set()
+    documents: set[tuple[str, str]] = set()
+    wanted = None if only is None else set(only)
+    for layer in layers:
+        root = os.path.relpath(layer.home, project)
+        for path in _service_files(layer):
+            if wanted is not None and os.path.abspath(path) not in wanted:
+                continue
+            for id, service in _services_in(path):
+                module, command = service.get("module"), service.get("command")
+                if isinstance(module, str) and not is_shipped(module):
+                    modules.add((root, module))
+                if isinstance(command, str):
+                    programs.add((root, id, command, *_started_with(service)))
+                document = service.get("spec_ref")
+                if isinstance(document, str) and "\0" not in document:
+                    places = (
+                        os.path.join(folder, document) for folder in (os.path.dirname(path), layer.home)
+                    )
+                    documents |= {(root, os.path.relpath(place, project)) for place in places}
+    return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
+
+
+def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
+    from cogcli.yaml.reader import read_file
+
+    value = read_file(path, file=path)[1].value
+    if not isinstance(value, dict):
+        return []
+    entries = value.get("services")
+    several = entries if isinstance(entries, dict) else {str(value.get("id")): value}
+    return [(str(id), entry) for id, entry in several.items() if isinstance(entry, dict)]
+
+
+def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, tuple[str, ...]]:
+    args, environ = service.get("args"), service.get("env")
+    variables = environ if isinstance(environ, dict) else {}
+    search = variables.get("PATH")
+    return (
+        tuple(map(str, args if isinstance(args, list) else ())),
+        str(service.get("cwd") or ""),
+        str(search or ""),
+        tuple(sorted({str(value) for value in variables.values()})),
+    )
+
+
+def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingFiles:
+    """The files that decide in a project as they exist now, without those of programs."""
+    found = DecidingFiles(project)
+    found.add_file(os.path.join(project, PROJECT_FILE))
+    for layer in layers:
+        found.add_links(layer.root)
+        found.add_file(os.path.join(layer.home, LOCK_FILE))
+        folders = [layer.root] if layer.host else [os.path.join(layer.root, name) for name in _FOLDERS]
+        for folder in folders:
+            found.add_tree(folder, _is_read, _is_read)
+    for protocol in PROTOCOLS:
+        found.add_tree(os.path.join(project, directory_of(protocol)), _is_read, _is_read)
+    for root in sorted({root for root, _ in needs.modules}):
+        found.folders.add(os.path.join(project, root))
+    for root in {root for root, module in needs.modules if _holds(os.path.join(project, root), module)}:
+        found.add_tree(os.path.join(project, root), _is_imported, _is_of_project, installed=False)
+    for root, module in needs.modules:
+        _add_package(found, os.path.join(project, root, module.partition(".")[0]))
+    for root, document in needs.documents:
+        _add_document(found, os.path.join(project, root), os.path.join(project, document))
+    return found
+
+
+def _add_document(found: DecidingFiles, root: str, path: str) -> None:
+    """Add a document, if it exists in its root: no other one is read."""
+    found.folders.add(path)
+    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
+    if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
+        found.add_file(path)
+
+
+def _add_package(found: DecidingFiles, package: str) -> None:
+    """Add every file of a package that Python can import, hidden and installed ones included."""
+    if os.path.isdir(package):
+        found.add_tree(package, _is_imported, _is_no_bytecode)
+
+
+def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> DecidingFiles:
+    """The places of the programs of a project, and the files of the project that they run or load."""
+    found = DecidingFiles(project)
+    for program in needs.programs:
+        root, service, command, _, cwd, own, _ = program
+        path = _program(command, os.path.join(project, root, cwd), own, environ)
+        place = os.path.realpath(path) if path else ""
+        found.add_program(f"program {command} of service {service} in {root}", place)
+        _add_program_files(found, program, path, project, environ)
+    return found
+
+
+def _add_program_files(
+    found: DecidingFiles, program: Program, path: str, project: str, environ: Mapping[str, str]
+) -> None:
+    """Add the files of the project that a program, found at `path`, runs or loads."""
+    root, _, _, args, cwd, _, variables = program
+    home = os.path.join(project, root)
+    place = os.path.join(home, cwd)
+    given = [os.path.join(place, part) for arg in args for part in _names_in(arg)]
+    values = {_expanded(text, environ) for text in variables}
+    set_to = [os.path.join(place, part) for value in values for part in _names_in(value)]
+    loaded = (each + ending for each in (*given, *set_to) if _is_short(each, place) for ending in _RUN)
+    for each in (path, *given, *set_to, *loaded):
+        if _is_of(each, project, home, stat.S_ISREG):
+            found.add_file(each)
+    for folder in set_to:
+        if _is_of(folder, project, home, stat.S_ISDIR):
+            found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
+    # Python runs a folder that holds this file as it runs a module.
+    run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
+    for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
+        found.add_file(f"{named}.py")
+        _add_package(found, named)
+
+
+def _is_read(path: str) -> bool:
+    """Whether a command reads a file of specs, or looks into a folder of them, by its name."""
+    name = os.path.basename(path)
+    return name[0] != "." and name != BYTECODE
+
+
+def _is_imported(path: str) -> bool:
+    return path.endswith(_IMPORTED)
+
+
+def _is_no_bytecode(name: str) -> bool:
+    return name != BYTECODE
+
+
+def _is_of_project(name: str) -> bool:
+    """Whether a folder is a part of the project: not hidden, and not installed there by a package manager."""
+    return name[0] != "." and name not in (BYTECODE, "node_modules")
+
+
+def _holds(root: str, module: str) -> bool:
+    """Whether a root holds a file or folder that Python would import under this module name."""
+    top = module.partition(".")[0]
+    try:
+        return any(name.partition(".")[0] == top for name in os.listdir(root))
+    except OSError:
+        return False
+
+
+def _can_be_run(path: str) -> bool:
+    """Whether a program may load or start a file: by its ending, or since it may be executed."""
+    if path.endswith(_RUN) or ".so." in os.path.basename(path):
+        return True
+    try:
+        return sys.platform != "win32" and bool(os.stat(path).st_mode & 0o111)
+    except OSError:
+        return False
+
+
+def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]) -> str:
+    """The path of a program; empty if it is not found."""
+    import shutil
+
+    search = _expanded(own_path, environ)
+    named = os.path.join(place, command) if os.path.dirname(command) else command
+    return shutil.which(named, path=search or environ.get("PATH", os.defpath)) or ""
+
+
+def _modules_run(args: Sequence[str]) -> Iterator[str]:
+    """The packages that `-m NAME` and `-mNAME` name, where the program is one that takes these as Python does."""
+    for number, argument in enumerate(args):
+        if argument == "-m":
+            yield from (name.partition(".")[0] for name in args[number + 1 : number + 2])
+        elif argument.startswith("-m"):
+            yield argument[2:].partition(".")[0]
+
+
+def _expanded(text: str, environ: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), text)
+
+
+def _names_in(text: str) -> set[str]:
+    """What of an argument or a variable may name a file: all of it, and each part between blanks, in a list of
+    folders, after `=`; of these also without quotes, `file://` and the letter of an option."""
+    parts = {text, *(part for separator in _SEPARATORS for part in re.split(separator, text))}
+    parts |= {part.strip("'\"") for part in parts}
+    parts |= {part.partition("=")[2] for part in parts}
+    parts |= {part[2:] for part in parts if re.match("-[A-Za-z]", part)}
+    parts |= {part.removeprefix("file://") for part in parts}
+    return {part for part in parts if part and "\0" not in part and len(part) < _LONGEST}
+
+
+def _is_short(path: str, place: str) -> bool:
+    """Whether a loader may add an ending: what leads on from a place (`./hook`) and has none."""
+    return not os.path.splitext(path)[1] and "/" in path[len(place) + 1 :]
+
+
+def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -> bool:
+    """Whether a path leads to a file of this kind, and lies in the project or in the root of its service."""
+    try:
+        if not is_kind(os.stat(path).st_mode):
+            return False
+    except (OSError, ValueError):
+        return False
+    written, real = os.path.normpath(path), os.path.realpath(path)
+    homes = [os.path.normpath(project), os.path.normpath(root)]
+    return any(
+        one == home or one.startswith(home.rstrip(os.sep) + os.sep)
+        for home in (*homes, *map(os.path.realpath, homes))
+        for one in (written, real)
+    )
