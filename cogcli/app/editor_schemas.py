@@ -10,6 +10,7 @@ from cogcli.app.registry import open_registry, writing
 from cogcli.app.schemas import SPECS, schema_file
 from cogcli.app.settings import Settings
 from cogcli.core.files import FileRefused, read_regular, write_atomic
+from cogcli.core.links import find_leaving_link
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.json_schema import KnownIds
 from cogcli.specs.skill import NESTED
@@ -67,8 +68,7 @@ def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
 
 def leads_out(root: str) -> bool:
     """Whether a link leads the schemas of the project at `root` to a place outside of it."""
-    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
-    return not os.path.realpath(os.path.join(root, FOLDER)).startswith(inside)
+    return bool(find_leaving_link(os.path.join(root, FOLDER), root))
 
 
 def write_schemas(settings: Settings) -> list[str]:
@@ -80,7 +80,7 @@ def write_schemas(settings: Settings) -> list[str]:
     for path, data in stale.items():
         with writing(f"`{settings.display_path(path)}`"):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_atomic(path, data, mode=0o644)
+            write_atomic(path, data, mode=0o644, bound=settings.project)
     return [settings.display_path(path) for path in stale]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,8 @@ def find(settings: Settings, name: str | None) -> Path:
     """The directory of an episode; without a name the newest. Raises UsageError, EnvironmentRefusal."""
     if name == "":
         raise UsageError("episode.unknown", "an empty word names no episode", hint="is a variable unset?")
+    if name is not None and os.path.isdir(name):
+        settings.inside(name)
     return store_of(settings).resolve("@last" if name is None else name)
 
 

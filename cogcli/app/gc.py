@@ -114,7 +114,7 @@ def set_pin(settings: Settings, name: str) -> str:
     """Pin an episode of the runs directory; returns its id. Raises UsageError."""
     directory = find(settings, name)
     runs_dir = Path(settings.runs_dir)
-    if directory.parent.resolve() != runs_dir.resolve():
+    if directory.parent != runs_dir:
         message = f"`{name}` is not in {settings.display_path(settings.runs_dir)}"
         raise UsageError("usage.value", message, hint="nothing removes it there")
     pin(runs_dir, directory.name)

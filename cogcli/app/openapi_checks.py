@@ -32,7 +32,7 @@ from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
-from cogcli.specs.layers import BUILT_IN, Layer, builtin_root
+from cogcli.specs.layers import BUILT_IN, Layer, bounded_layers, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
@@ -74,12 +74,12 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
     Raises UsageError `input.file` where `named` is no directory.
     """
     if named is not None:
-        directory = os.path.abspath(named)
+        directory = settings.inside(os.path.abspath(named))
         if not os.path.isdir(directory):
             raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
         return ScenarioSource(directory, _is_trusted(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
-    own = os.path.join(settings.project or settings.base, directory_of(protocol))
+    own = settings.inside(os.path.join(settings.project or settings.base, directory_of(protocol)))
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
         return ScenarioSource(own, _is_trusted(settings, own))
     return ScenarioSource(shipped, True)
@@ -107,7 +107,10 @@ def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[s
         return known[stem]
 
     paths = known.values() if names is None else map(path_of, names)
-    found = [read_scenario(path, settings.display_path(path), STAND_INS) for path in dict.fromkeys(paths)]
+    found = [
+        read_scenario(settings.inside(path), settings.display_path(path), STAND_INS)
+        for path in dict.fromkeys(paths)
+    ]
     ids: dict[str, str] = {}
     for scenario in found:
         other = ids.setdefault(scenario.id, scenario.file)
@@ -343,7 +346,10 @@ def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Sce
     first = [layer for layer in settings.layers if layer.name == BUILT_IN]
     later = [layer for layer in settings.layers if layer not in first]
     return Registry(
-        [*first, *layers, *later], protocols=PROTOCOLS, cache=cache, base=settings.base
+        [*first, *bounded_layers(layers, settings.bound), *later],
+        protocols=PROTOCOLS,
+        cache=cache,
+        base=settings.base,
     ).everything()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.app.settings.user_dirs import state_home, store_home
+from cogcli.app.settings.user_dirs import state_home
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.core.file_roots import roots_of
 from cogcli.core.problems import did_you_mean
@@ -90,7 +90,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         ids=settings.ids,
         open_registry=partial(open_registry, settings),
         signer=partial(signer_of, settings),
-        store_dir=store_home(settings.project, settings.environ),
+        store_dir=settings.store_dir,
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,
         write_roots=tuple(map(tuple, write_roots)),

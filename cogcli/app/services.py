@@ -89,7 +89,8 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     lock = settings.display_path(lock_path(service.root))
     if accept:
         with keep_trust(settings) as written, writing(lock):
-            written(lock_path(service.root), write_lock(service.root, service.id, now))
+            data = write_lock(service.root, service.id, now, bound=settings.bound)
+            written(lock_path(service.root), data)
         Pins(state_home(settings.environ)).replace(identity(service), now)
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
@@ -123,12 +124,12 @@ def _refresh_document(
     shown = settings.display_path(path)
     if accept and (changes or before is None):
         with keep_trust(settings) as written:
-            written(path, _replace_document(path, now, shown))
+            written(path, _replace_document(path, now, shown, settings.bound))
     differences = tuple(ServiceChange(*change) for change in changes)
     return RefreshResult(service.id, kind.noun, before is not None, new.names, differences, accept, shown)
 
 
-def _replace_document(path: str, value: dict[str, Any], shown: str) -> bytes:
+def _replace_document(path: str, value: dict[str, Any], shown: str, bound: str) -> bytes:
     """Replace the file of `spec_ref` atomically; its content. Raises EnvironmentRefusal, ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
@@ -138,7 +139,7 @@ def _replace_document(path: str, value: dict[str, Any], shown: str) -> bytes:
         raise ServiceResolutionError(fault.code, fault.message, hint="name it *.json in spec_ref") from fault
     with writing(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, data, mode=0o644)
+        write_atomic(path, data, mode=0o644, bound=bound)
     return data
 
 

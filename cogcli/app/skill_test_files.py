@@ -32,7 +32,7 @@ from cogcli.runs.rerun import read_source_request
 from cogcli.specs.layout import CASES
 from cogcli.verification.check_result import FAILED, CheckResult
 from cogcli.verification.expectations import changed_outputs
-from cogcli.verification.skill_case import SkillCase
+from cogcli.verification.skill_case import CaseSource, SkillCase
 from cogcli.yaml.edit import UneditableYaml, replace_values, to_yaml
 
 # -- recording --------------------------------------------------------------------------------------------------------
@@ -66,6 +66,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         )
     path = os.path.join(_own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml")
     shown = settings.display_path(path)
+    settings.inside(path)
     if os.path.lexists(path):
         raise UsageError("output.exists", f"`{shown}` exists", hint="remove it, or rename it to keep it")
     case = {
@@ -82,7 +83,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     data = f"{_schema_line(settings, path)}{text}".encode()
     with keep_trust(settings) as written, writing(shown):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, data, mode=0o644)
+        write_atomic(path, data, mode=0o644, bound=settings.bound)
         written(path, data)
     name = os.path.basename(path).removesuffix(".yaml")
     masked = tuple(key for key, value in kept.items() if MASK.encode() in compact(value))
@@ -235,11 +236,9 @@ def update_cases(settings: Settings, cases: Sequence[SkillCase], tested: CaseRes
             results[case.id] = judge_run(accepted, run, results[case.id])
             if results[case.id].status != FAILED:
                 shutil.rmtree(os.path.dirname(run.directory), ignore_errors=True)
+    bound = settings.bound
     with keep_trust(settings) as written:
-        diffs = [
-            _rewrite(by_file[path].shown, path, by_file[path].text, each, written)
-            for path, each in changes.items()
-        ]
+        diffs = [_rewrite(by_file[path], each, written, bound) for path, each in changes.items()]
     return UpdatedCases(tuple(results.values()), tuple(diffs))
 
 
@@ -253,7 +252,8 @@ def _acceptable(run: CaseRun) -> dict[str, Any]:
     }
 
 
-def _rewrite(shown: str, path: str, text: str, changes: Mapping[KeyPath, Any], written: Written) -> str:
+def _rewrite(source: CaseSource, changes: Mapping[KeyPath, Any], written: Written, bound: str) -> str:
+    shown, path, text = source.shown, source.path, source.text
     try:
         new = replace_values(text, changes)
     except UneditableYaml as error:
@@ -261,7 +261,7 @@ def _rewrite(shown: str, path: str, text: str, changes: Mapping[KeyPath, Any], w
             "usage.value", f"`{shown}`: {error}", hint="write the new outputs into it yourself"
         ) from error
     with writing(shown):
-        write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777)
+        write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777, bound=bound)
     written(path, new.encode())
     before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))
     return "".join(f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm=""))

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.user_dirs import store_home
 
 
 def store_directory(settings: Settings) -> Path:
-    """Where the stores of the project are, or those of the user without one."""
-    return Path(store_home(settings.project, settings.environ))
+    """Where the stores of the project are, or those of the user without one. Raises EnvironmentRefusal
+    `project.link`."""
+    return Path(settings.store_dir)
 
 
 def has_store(settings: Settings, file: str) -> bool:

@@ -79,9 +79,8 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     directory = shown.directory
     if directory is None or not shown.fold.chained:
         return []
-    home = Path(context.settings.runs_dir)
     # The short id of an episode in the runs directory, else its path.
-    is_here = directory.parent in (home, home.resolve())
+    is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
     return [f"cogcli {text}{context.again}" for text in continuations(shown, episode, now)]

@@ -355,8 +355,8 @@ FAILURES: tuple[FailureRow, ...] = (
         "environment",
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
-        " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
-        " service.leftover binding.fallback export.failed trust.size resume.untrusted"
+        " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"
+        " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy",
         ENVIRONMENT,

@@ -6,6 +6,8 @@ import errno
 import os
 import stat
 
+from cogcli.core.links import BY_DESCRIPTOR, open_directory, require_inside
+
 # On the way of every command: importing `typing` would take longer than all the rest of this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ def _read_bounded(name: str, handle: int, limit: int) -> bytes:
 
 
 def write_atomic(
-    path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600, replace: bool = True
+    path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600, replace: bool = True, bound: str = ""
 ) -> None:
     """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
 
@@ -140,40 +142,74 @@ def write_atomic(
     the old file is in place and no temporary file is left, unless the very last sync, of the directory,
     failed: then the new file is in place but may not survive a power cut. Without `replace` nothing that is
     there gives way, whoever made it in the meantime: `FileExistsError`.
+
+    No link leads the folder out of `bound` (`core/links.py`): EnvironmentRefusal `project.link`. A link that is made
+    in the meantime is not followed: `OSError`.
     """
     from contextlib import suppress
 
     name = os.fspath(path)
-    folder = os.path.dirname(name) or os.curdir
-    _refuse_special(name)
+    folder = _WrittenFolder(require_inside(os.path.dirname(name) or os.curdir, bound), strict=bool(bound))
     # The dot keeps a file left by a power cut out of every listing of specs.
-    temporary = os.path.join(folder, f".tmp-{os.urandom(8).hex()}")
-    handle = os.open(temporary, _CREATE, 0o600)
-    placed = False
+    temporary, last = f".tmp-{os.urandom(8).hex()}", os.path.basename(name)
     try:
+        _refuse_special(folder, last)
+        handle = os.open(folder.at(temporary), _CREATE, 0o600, dir_fd=folder.handle)
+        placed = False
         try:
-            _fill(handle, data, mode)
+            try:
+                _fill(handle, data, mode)
+            finally:
+                os.close(handle)
+            if replace or not _placed_new(folder, temporary, last):
+                os.replace(
+                    folder.at(temporary), folder.at(last), src_dir_fd=folder.handle, dst_dir_fd=folder.handle
+                )
+                placed = True
         finally:
-            os.close(handle)
-        if replace or not _placed_new(temporary, name):
-            os.replace(temporary, name)
-            placed = True
+            if not placed:
+                with suppress(OSError):  # the error that came before is the one to raise
+                    os.unlink(folder.at(temporary), dir_fd=folder.handle)
+        folder.sync()
     finally:
-        if not placed:
-            with suppress(OSError):  # the error that came before is the one to raise
-                os.unlink(temporary)
-    _sync_folder(folder)
+        folder.close()
 
 
-def _placed_new(temporary: str, name: str) -> bool:
+class _WrittenFolder:
+    """The folder of a file that is written: open, where names can be resolved inside an open directory."""
+
+    def __init__(self, path: str, *, strict: bool) -> None:
+        """`strict`: the path is a real one, and a link on it is refused. Raises OSError."""
+        self._path = path
+        self.handle: int | None = None
+        if BY_DESCRIPTOR:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            self.handle = open_directory(path) if strict else os.open(path, flags)
+
+    def at(self, name: str) -> str:
+        """What names an entry together with `dir_fd=handle`."""
+        return name if self.handle is not None else os.path.join(self._path, name)
+
+    def sync(self) -> None:
+        """Put the entries on disk, where a directory can be opened. Raises OSError."""
+        if self.handle is not None:
+            os.fsync(self.handle)
+
+    def close(self) -> None:
+        """Close the directory."""
+        if self.handle is not None:
+            os.close(self.handle)
+
+
+def _placed_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
     """Give a file a second name that nothing has; False on file systems where files have one name."""
     try:
-        os.link(temporary, name)
+        os.link(folder.at(temporary), folder.at(last), src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
     except FileExistsError:
         raise
     except OSError:
-        if os.path.lexists(name):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+        if _status(folder, last, follow_symlinks=False) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), last) from None
         return False
     return True
 
@@ -183,13 +219,19 @@ def hint_for_write(error: OSError | ValueError) -> str:
     return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
 
 
-def _refuse_special(path: str) -> None:
+def _status(folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True) -> os.stat_result | None:
+    """What a name is in a folder; None for nothing, and for a link to nothing."""
     try:
-        kind = stat.S_IFMT(os.stat(path).st_mode)
+        return os.stat(folder.at(name), dir_fd=folder.handle, follow_symlinks=follow_symlinks)
     except OSError:
-        return  # nothing is there, or a link to nothing
+        return None
+
+
+def _refuse_special(folder: _WrittenFolder, name: str) -> None:
+    found = _status(folder, name)
+    kind = stat.S_IFREG if found is None else stat.S_IFMT(found.st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
-        raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a regular file", path)
+        raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a regular file", name)
 
 
 def _fill(handle: int, data: bytes, mode: int) -> None:
@@ -202,16 +244,6 @@ def _fill(handle: int, data: bytes, mode: int) -> None:
             raise OSError(errno.EIO, "the disk took no bytes")
         rest = rest[written:]
     os.fsync(handle)
-
-
-def _sync_folder(folder: str) -> None:
-    if not hasattr(os, "O_DIRECTORY"):  # a directory cannot be opened there, nor needs to be
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Alone:

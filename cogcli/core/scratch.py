@@ -17,12 +17,13 @@ _TRIES = 20
 
 @contextmanager
 def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
-    """A new folder, removed at the end; with `keep` only if it is empty, unless a signal ends the process.
+    """The real path of a new folder, removed at the end; with `keep` only if it is empty, unless a signal ends the
+    process.
 
     Raises EnvironmentRefusal `env.disk` where there can be none.
     """
     try:
-        folder = tempfile.mkdtemp(prefix=f"cogcli-{purpose}-")
+        folder = os.path.realpath(tempfile.mkdtemp(prefix=f"cogcli-{purpose}-"))
     except OSError as error:
         hint = "free some space, or set TMPDIR to a directory that is writable"
         message = f"the directory of temporary files cannot be written: {error.strerror}"

@@ -1,6 +1,7 @@
 """One open directory: every file of an episode is reached through it, by a plain name, never through a link.
 
-1. The directory is opened once; whatever happens to its path later, names are resolved inside what was opened.
+1. The directory is opened once, by its real path, on which no link is followed; whatever happens to the path later,
+   names are resolved inside what was opened.
 2. Symbolic links are refused, FIFOs and devices never waited for: opened without blocking, judged by what was opened.
 3. Files are 0600 and directories 0700 whatever the umask. Whole files appear at once: temporary name, sync, rename,
    sync of the directory.
@@ -19,9 +20,7 @@ from typing import Final
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.file_lock import is_free
 from cogcli.core.files import FileRefused
-
-BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd
-"""Whether names can be resolved inside an open directory. On Windows they are looked up by path, and rule 1 is off."""
+from cogcli.core.links import BY_DESCRIPTOR, open_directory
 
 _OPENED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _OPENED
@@ -64,10 +63,13 @@ class Folder:
         self._fd = fd
 
     @classmethod
-    def open(cls, path: Path) -> Folder:
-        """The directory at `path`; its last component may be no link. Raises OSError."""
+    def open(cls, path: Path, *, make: bool = False) -> Folder:
+        """The directory at `path`, of which no component may be a link. `make` makes what is missing of it, 0700.
+        Raises OSError."""
         if BY_DESCRIPTOR:
-            return cls(path, os.open(path, _DIRECTORY))
+            return cls(path, open_directory(os.fspath(path), make=make))
+        if make:
+            path.mkdir(parents=True, exist_ok=True)
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", str(path))
         return cls(path, None)

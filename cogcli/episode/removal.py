@@ -60,7 +60,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
     with (
         disk_errors(directory),
         suppress(FileNotFoundError),
-        Folder.open(directory.parent.resolve()) as runs,
+        Folder.open(directory.parent) as runs,
         runs.sub(directory.name) as folder,
         _locked(folder) as locked,
     ):
@@ -81,7 +81,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
 
 def remove_leftovers(runs_dir: Path) -> None:
     """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
-    with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir.resolve()) as runs:
+    with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir) as runs:
         names = [name for name in runs.names() if name.startswith(REMOVED)]
         for name in filter(runs.holds_directory, names):
             with suppress(FileNotFoundError), runs.sub(name) as folder, _locked(folder) as locked:
@@ -127,13 +127,13 @@ def read_pins(runs_dir: Path) -> frozenset[str]:
 
 
 def _open_pins(runs_dir: Path) -> Folder:
-    with Folder.open(runs_dir.resolve()) as runs:
+    with Folder.open(runs_dir) as runs:
         return runs.sub(PINS)
 
 
 def pin(runs_dir: Path, episode_id: str) -> None:
     """Pin an episode; once or more often is the same. Raises EnvironmentRefusal `env.disk`."""
-    with disk_errors(runs_dir / PINS / episode_id), Folder.open(runs_dir.resolve()) as runs:
+    with disk_errors(runs_dir / PINS / episode_id), Folder.open(runs_dir) as runs:
         with suppress(FileExistsError):
             runs.make(PINS).close()
         with runs.sub(PINS) as pins, suppress(FileExistsError):

@@ -31,7 +31,8 @@ _SHOWN: Final = 10
 
 
 class Store:
-    """The episodes of one runs directory. What it creates or reopens is signed by `sign` when it is sealed."""
+    """The episodes of one runs directory, given by its real path. What it creates or reopens is signed by `sign` when
+    it is sealed."""
 
     def __init__(self, runs_dir: str | Path, *, sign: Sign | None = None) -> None:
         self.runs_dir = Path(runs_dir)
@@ -48,8 +49,7 @@ class Store:
 
         made: Folder | None = None
         try:
-            self.runs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with Folder.open(self.runs_dir.resolve()) as runs:
+            with Folder.open(self.runs_dir, make=True) as runs:
                 made = runs.make(episode_id)
             ports.setdefault("sign", self._sign)
             return Journal(made, episode_id=episode_id, trace_id=trace_id, **ports)

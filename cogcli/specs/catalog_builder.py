@@ -7,11 +7,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.core.links import require_inside
 from cogcli.core.problems import Problem, Severity, sort_problems
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import Capability, capability_from
@@ -183,10 +185,10 @@ class CatalogBuilder:
             if service.variables:
                 service = with_variables(service, self._environ)
             self.specs.services[id] = service
-            self._pin_declared(self.specs.services[id])
+            self._pin_declared(self.specs.services[id], layer.bound)
         return self.specs.services[id]
 
-    def _pin_declared(self, service: Service) -> None:
+    def _pin_declared(self, service: Service, bound: str) -> None:
         """Pin the document or lock that decides what a service is sent and which tools are called; of a lock also its
         absence. The service checks report a document that cannot be read, and a damaged lock."""
         name, digest = "", None
@@ -195,8 +197,9 @@ class CatalogBuilder:
 
             name, digest = "document:", document_digest(service)
         elif self._reader.protocols[service.kind].described_by(service) == LOCK:
-            from cogcli.specs.lock import PIN, lock_digest
+            from cogcli.specs.lock import NAME, PIN, lock_digest
 
+            require_inside(os.path.join(service.root, NAME), bound)
             name, digest = PIN, lock_digest(service.root, service.id)
         if digest is not None:
             self.specs.pins[f"{name}{service.id}"] = digest

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from cogcli.core.links import is_below
+
 BUILT_IN = "built-in"
 PROJECT = "project"
 HOST = "host"
@@ -35,6 +37,9 @@ class Layer(NamedTuple):
     (docs/reference/spec-files.md#lenient)."""
     confined: bool = False
     """Whether links that lead out of its root are left out, as those of a folder that somebody only looks at."""
+    bound: str = ""
+    """The folder that no link of the layer may leave (docs/reference/service.md#links); empty where links are
+    followed."""
 
     @property
     def home(self) -> str:
@@ -44,6 +49,17 @@ class Layer(NamedTuple):
     def marks(self) -> dict[str, Any]:
         """What a service or binding keeps of its layer: the name, and whether and why not it is trusted."""
         return {"layer": self.name, "trusted": self.trusted, "distrust": self.distrust}
+
+
+def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
+    """The layers, where those that are not trusted are bound: to the project, a root outside of it to itself. Without a
+    project no layer is bound."""
+    return [
+        layer
+        if layer.trusted or not project
+        else layer._replace(bound=project if is_below(os.path.abspath(layer.root), project) else layer.root)
+        for layer in layers
+    ]
 
 
 class Root(NamedTuple):

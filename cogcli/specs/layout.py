@@ -1,6 +1,7 @@
 """The places of spec files below a layer's root, and the ids in their paths (docs/reference/spec-files.md#places).
 
-Reads directories only, each at most once per instance; no file is opened here.
+Reads directories only, each at most once per instance; no file is opened here. Where the layer has a bound, a link
+that leaves it raises EnvironmentRefusal `project.link`; too many entries are `registry.size` (`core/walk.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from cogcli.core.links import find_leaving_link, require_inside
 from cogcli.core.system_text import bad_byte
+from cogcli.core.walk import Mark, Walk, directory_mark
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_plain_id, is_skill_id
 from cogcli.specs.layers import Layer
 
@@ -85,6 +88,7 @@ class Layout:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
+        self._walk = Walk(layer.root)
         self._names: dict[str, list[str]] = {}
         self._unreadable: list[str] = []
         """Paths in listed folders whose names are not UTF-8."""
@@ -107,10 +111,12 @@ class Layout:
 
     def has(self, path: str) -> bool:
         """Whether this path exists and, in a confined layer, leads to no place outside of its root."""
-        if not self.layer.confined:
-            return os.path.lexists(path)
-        inside = os.path.realpath(self.layer.root).rstrip(os.sep) + os.sep
-        return os.path.lexists(path) and os.path.realpath(path).startswith(inside)
+        if not os.path.lexists(path):
+            return False
+        if self.layer.confined:
+            return not find_leaving_link(path, self.layer.root)
+        require_inside(path, self.layer.bound)
+        return True
 
     def bindings(self, capability: str) -> list[FoundFile]:
         """The files of all bindings of one capability."""
@@ -195,13 +201,19 @@ class Layout:
                 return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
 
-    def _files(self, folder: str, deeper: int, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-        """The YAML files below a folder, as path parts; links to directories are followed `deeper` levels."""
+    def _files(
+        self, folder: str, deeper: int, above: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
+    ) -> Iterator[tuple[str, ...]]:
+        """The YAML files below a folder, as path parts; links to directories are followed `deeper` levels, but not
+        into a directory that the folder is in (`outer`)."""
+        mark = directory_mark(folder)
+        if mark is None or mark in outer:
+            return
         for name in self._list(folder):
             if name.endswith(_ENDINGS):
                 yield (*above, name)
             elif deeper:
-                yield from self._files(f"{folder}/{name}", deeper - 1, (*above, name))
+                yield from self._files(f"{folder}/{name}", deeper - 1, (*above, name), (*outer, mark))
 
     def _channels(self, folder: str) -> list[str]:
         return [name for name in self._list(folder) if self.is_channel(name)]
@@ -210,17 +222,22 @@ class Layout:
         """The sorted names in a folder without those beginning with `_` or `.`; none if it is no folder."""
         names = self._names.get(folder)
         if names is None:
-            try:
-                names = sorted(name for name in os.listdir(folder) if name[0] not in "_.")
-            except OSError:
-                names = []
+            require_inside(folder, self.layer.bound)
+            entries = [entry for entry in self._walk.entries(folder) if entry.name[0] not in "_."]
+            names = [entry.name for entry in entries]
             if odd := [name for name in names if bad_byte(name)]:
                 self._unreadable += [f"{folder}/{name}" for name in odd]
                 names = [name for name in names if name not in odd]
-            if self.layer.confined:
-                names = [name for name in names if self.has(f"{folder}/{name}")]
+            if self.layer.confined or self.layer.bound:
+                opened = (entry.name for entry in entries if entry.is_symlink() and self._opens(entry.name))
+                links = set(opened)
+                names = [name for name in names if name not in links or self.has(f"{folder}/{name}")]
             self._names[folder] = names
         return names
+
+    def _opens(self, name: str) -> bool:
+        """Whether an entry may be opened as a file, or is left out. A directory is judged when it is listed."""
+        return self.layer.confined or name.endswith(_ENDINGS)
 
     def _path(self, folder: str) -> str:
         return f"{self.layer.root}/{folder}"

@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
+from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.extras import extra_of, install_line
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.links import require_inside
 from cogcli.core.problems import suggestion
 from cogcli.core.python_syntax import syntax_tree
 
@@ -49,10 +51,13 @@ class FailedImport(NamedTuple):
     certain: bool
 
 
-def failed_imports(module: str, root: str, operations: Collection[str] = ()) -> list[FailedImport]:
+def failed_imports(
+    module: str, root: str, operations: Collection[str] = (), *, links: bool = True
+) -> list[FailedImport]:
     """The imports of a service's module below a root that fail, in order of files and lines; none for a module that is
-    not below the root. `operations` are the functions of the module that bindings call."""
-    return _ImportWalk(module, root, operations).failures()
+    not below the root. `operations` are the functions of the module that bindings call. Without `links` no
+    file is read that a link leads out of the root."""
+    return _ImportWalk(module, root, operations, links=links).failures()
 
 
 class _Found(NamedTuple):
@@ -65,9 +70,10 @@ class _Found(NamedTuple):
 
 
 class _ImportWalk:
-    def __init__(self, module: str, root: str, operations: Collection[str]) -> None:
+    def __init__(self, module: str, root: str, operations: Collection[str], *, links: bool) -> None:
         self._module = tuple(module.split("."))
         self._root = root
+        self._bound = "" if links else root
         self._operations = operations
         self._waiting: list[_Found] = []
         self._seen: dict[tuple[str, ...], bool] = {}
@@ -120,7 +126,10 @@ class _ImportWalk:
         """The syntax of a file, or why there is none."""
         if file not in self._trees:
             try:
+                require_inside(file, self._bound)
                 tree: ast.Module | str = syntax_tree(read_regular(file, limit=_MOST_BYTES))
+            except EnvironmentRefusal as refused:
+                tree = refused.message
             except FileRefused as refused:
                 tree = refused.message
             except SyntaxError as error:

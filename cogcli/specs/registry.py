@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.core.links import is_below, require_inside
 from cogcli.core.problems import Problem, sort_problems, suggestion
+from cogcli.core.walk import Walk
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -120,17 +122,30 @@ class Registry:
         folders and keys of the file decide.
         """
         named = [self._absolute(path) for path in paths]
-        own = [Layer(path, path, False, host=is_host_root(path)) for path in named if is_root(path)]
+        own = [
+            Layer(path, path, False, host=is_host_root(path), bound=self._bound_of(path))
+            for path in named
+            if is_root(path)
+        ]
         layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
         reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
-        wanted, outside, problems = _classify(named, {place.path: place for place in found}, reader, kind)
+        for path in named:
+            require_inside(path, self._bound_of(path))
+        wanted, outside, problems = _classify(
+            named, {place.path: place for place in found}, reader, kind, self._bound_of
+        )
         builder = CatalogBuilder(layouts, reader, given=outside, named=wanted, environ=self._environ)
         catalog = self._build_catalog(builder.add_everything(), partial=False)
         only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
+
+    def _bound_of(self, path: str) -> str:
+        """The bound of the layers in which a path lies; empty outside of them."""
+        bounds = (layer.bound for layer in self.layers if layer.bound)
+        return next((bound for bound in bounds if is_below(path, bound)), "")
 
     def ids(self, kind: str) -> list[str]:
         """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
@@ -205,7 +220,11 @@ _KIND_OF_KEY = {
 
 
 def _classify(
-    paths: Iterable[str], places: Mapping[str, FoundFile], reader: SpecReader, expected: str
+    paths: Iterable[str],
+    places: Mapping[str, FoundFile],
+    reader: SpecReader,
+    expected: str,
+    bound_of: Callable[[str], str],
 ) -> tuple[set[str], list[FoundFile], list[Problem]]:
     """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
     wanted: set[str] = set()
@@ -214,6 +233,7 @@ def _classify(
     for path in paths:
         for file in _spec_files(path, places):
             wanted.add(file)
+            require_inside(file, bound_of(file))
             kind, found = ("", []) if file in places else _kind_of_file(file, reader, expected)
             problems += found
             if kind:
@@ -228,11 +248,13 @@ def _spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
     elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
         yield from below
     else:
-        for above, folders, names in os.walk(path):
-            folders[:] = sorted(name for name in folders if name[0] not in "_.")
-            for name in sorted(names):
-                if name.endswith((".yaml", ".yml")) and name[0] not in "_.":
-                    yield f"{above}/{name}".replace(os.sep, "/")
+        for entry in Walk(path).files(enters=_is_read):
+            if _is_read(entry) and entry.name.endswith((".yaml", ".yml")):
+                yield entry.path.replace(os.sep, "/")
+
+
+def _is_read(entry: os.DirEntry[str]) -> bool:
+    return entry.name[0] not in "_."
 
 
 def _kind_of_file(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:

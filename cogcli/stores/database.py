@@ -21,6 +21,7 @@ from cogcli.core.sqlite_file import (
     read_schema,
     schema_after,
 )
+from cogcli.episode.folder import Folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -150,14 +151,13 @@ def _copy(path: Path, target: Path) -> None:
 def _open(path: Path) -> sqlite3.Connection:
     import sqlite3
 
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.exists():
-        with contextlib.suppress(FileExistsError):  # another process was first
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with Folder.open(path.parent, make=True) as folder, contextlib.suppress(FileExistsError):
+        os.close(folder.create(path.name, os.O_WRONLY))
     _require_plain_files(path)
     with contextlib.ExitStack() as opened:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         opened.callback(connection.close)
+        _require_opened(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
         bound_connection(connection)  # the file may come with a project of others
@@ -176,6 +176,13 @@ def _require_plain_files(path: Path) -> None:
         raise _damaged(
             path.with_name(f"{path.name}-journal"), "it names another file, which SQLite would delete"
         )
+
+
+def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that SQLite found elsewhere, by a link that was made since `path`, a real path, was resolved."""
+    (_, _, opened) = connection.execute("PRAGMA database_list").fetchone()
+    if opened and opened != str(path):
+        raise _damaged(path, "a link leads elsewhere")
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Final
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.file_lock import lock
+from cogcli.episode.folder import Folder
 
 WAIT_SECONDS: Final = 10.0
 _PAUSE: Final = 0.05
@@ -29,7 +30,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
     path = store.with_name(f"{store.name}.session-{name}")
     deadline = time.monotonic() + WAIT_SECONDS
     try:
-        store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Folder.open(store.parent, make=True).close()
         while (handle := _locked(path)) < 0:
             if time.monotonic() >= deadline:
                 raise _busy(session_id)
@@ -49,7 +50,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
 
 def _locked(path: Path) -> int:
     """A handle that holds the lock; -1 where somebody else does. Raises OSError."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         lock(handle, wait=False)
         if os.fstat(handle).st_ino == os.stat(path).st_ino:

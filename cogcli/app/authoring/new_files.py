@@ -19,6 +19,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import FileRefused, read_regular, write_atomic
+from cogcli.core.links import find_leaving_link
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
 
@@ -118,9 +119,10 @@ def placed(settings: Settings, root: str, files: Sequence[NewFile], *, force: bo
         for file in files:
             path = os.path.join(root, file.path)
             with writing(f"`{settings.display_path(path)}`"):
+                settings.inside(path)
                 _make_folders(os.path.dirname(path), undo)
-                undo.callback(_put_back, path, _content(path))
-                write_atomic(path, file.data, mode=0o644)
+                undo.callback(_put_back, path, _content(path), settings.bound)
+                write_atomic(path, file.data, mode=0o644, bound=settings.bound)
         yield
         undo.pop_all()
         for file in files:
@@ -132,7 +134,8 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
     for file in files:
         path = os.path.join(root, file.path)
         shown = visible(settings.display_path(path))
-        if not _is_inside(root, os.path.dirname(path)):
+        settings.inside(path)
+        if find_leaving_link(os.path.dirname(path), root):
             raise UsageError(
                 "usage.value", f"`{shown}`: a link leads out of the project", hint="remove the link"
             )
@@ -141,12 +144,6 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
         if file.told and not force and os.path.lexists(path):
             hint = "give another name, or --force to replace what is there"
             raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
-
-
-def _is_inside(root: str, folder: str) -> bool:
-    """Whether a directory lies in another one, once links are followed."""
-    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
-    return f"{os.path.realpath(folder)}{os.sep}".startswith(inside)
 
 
 def _content(path: str) -> bytes | None:
@@ -171,9 +168,9 @@ def _remove_folder(folder: str) -> None:
         os.rmdir(folder)
 
 
-def _put_back(path: str, data: bytes | None) -> None:
+def _put_back(path: str, data: bytes | None, bound: str) -> None:
     with suppress(OSError):
         if data is None:
             os.unlink(path)
         else:
-            write_atomic(path, data, mode=0o644)
+            write_atomic(path, data, mode=0o644, bound=bound)

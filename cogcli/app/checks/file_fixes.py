@@ -122,9 +122,10 @@ def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
     """Write the files, each as a whole. Raises EnvironmentRefusal `env.disk`."""
     with keep_trust(settings) as written:
         for fix in fixes:
+            data, mode = fix.text.encode(), os.stat(fix.path).st_mode & 0o777
             with writing(f"`{settings.display_path(fix.path)}`"):
-                write_atomic(fix.path, fix.text.encode(), mode=os.stat(fix.path).st_mode & 0o777)
-            written(fix.path, fix.text.encode())
+                write_atomic(fix.path, data, mode=mode, bound=settings.project or "")
+            written(fix.path, data)
 
 
 def _kind(file: str, kinds: str) -> str:

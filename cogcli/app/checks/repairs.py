@@ -33,7 +33,7 @@ def repairs_for(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repai
 
 def _ignore(settings: Settings, project: str) -> None:
     """Add our directory to the file of what git ignores; a link is followed only inside the project."""
-    path = os.path.realpath(os.path.join(project, ".gitignore"))
+    path = settings.inside(os.path.join(project, ".gitignore"))
     with writing("`.gitignore`"):
         if os.path.dirname(path) != os.path.realpath(project):
             raise OSError(0, "a link leads out of the project")
@@ -44,7 +44,7 @@ def _ignore(settings: Settings, project: str) -> None:
                 raise OSError(0, refused.message) from refused
             there, mode = b"", 0o644
         ended = there if not there or there.endswith(b"\n") else there + b"\n"
-        write_atomic(path, ended + f"{IGNORED}\n".encode(), mode=mode)
+        write_atomic(path, ended + f"{IGNORED}\n".encode(), mode=mode, bound=project)
 
 
 REPAIRS: Final = {

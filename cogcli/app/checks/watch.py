@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from cogcli.app.settings import Settings
+from cogcli.core.walk import Walk
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
 _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "packs", "policies", HOST_FOLDER)
@@ -50,5 +51,4 @@ def _below(paths: Iterable[str]) -> Iterator[str]:
     """Files, and all that is below directories."""
     for path in paths:
         yield path
-        for folder, _, files in os.walk(path):
-            yield from (os.path.join(folder, file) for file in files)
+        yield from (entry.path for entry in Walk(path).files(enters=lambda _: True))

@@ -65,14 +65,14 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
             next=() if near else ("cogcli capabilities ls",),
         )
     step_input, takes_request = _input_lines(capability, folder.body)
-    place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
+    place = settings.inside(os.path.join(settings.project, "skills", "local", DOMAIN, folder.name))
     if os.path.lexists(place):
         message = f"`{settings.display_path(place)}` exists"
         raise UsageError("output.exists", message, hint="remove it, then import again")
     text = _skill_text(folder, capability, step_input, takes_request=takes_request)
     file = os.path.join(place, "skill.yaml")
     with keep_trust(settings) as written:
-        _write(place, text, folder.files)
+        _write(place, text, folder.files, settings.bound)
         problems = check_registry(settings, [file]).problems
         errors = [problem for problem in problems if problem.severity == "E"]
         if errors:
@@ -225,7 +225,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _write(place: str, text: str, files: dict[str, bytes]) -> None:
+def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
     """Write the folder beside its final place, then move it there, so that it is never half there."""
     above = os.path.dirname(place)
     building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
@@ -234,8 +234,8 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
         for name, data in files.items():
             path = os.path.join(building, FILES, *name.split("/"))
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_atomic(path, data, mode=0o644)
-        write_atomic(os.path.join(building, "skill.yaml"), text.encode(), mode=0o644)
+            write_atomic(path, data, mode=0o644, bound=bound)
+        write_atomic(os.path.join(building, "skill.yaml"), text.encode(), mode=0o644, bound=bound)
         os.rename(building, place)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)

@@ -56,11 +56,12 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     catalog = open_registry(settings).about(capability)
     id = catalog.aliases.get(capability, capability)
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
+    settings.inside(path)
     before = explain_choice(catalog, id, selection_options(settings)).body
     _require_sound(catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings))
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
     with keep_trust(settings) as note:
-        written = _write_choice(path, id, aliases, binding, note)
+        written = _write_choice(path, id, aliases, binding, note, settings.bound)
     chain = before["chain"] if before["usable"] else ()
     return Activation(
         settings.display_path(path),
@@ -96,7 +97,9 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         raise ProblemsFound(found)
 
 
-def _write_choice(path: str, capability: str, aliases: list[str], binding: str, note: Written) -> bool:
+def _write_choice(
+    path: str, capability: str, aliases: list[str], binding: str, note: Written, bound: str
+) -> bool:
     """Write the choice into the file, keeping its other entries; False where it is there already."""
     folder = os.path.dirname(path)
     with writing(path):
@@ -108,7 +111,7 @@ def _write_choice(path: str, capability: str, aliases: list[str], binding: str, 
             kept = {name: value for name, value in chosen.items() if name not in aliases}
             style = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
             data = orjson.dumps({**kept, capability: binding}, option=style)
-            write_atomic(path, data, mode=mode)
+            write_atomic(path, data, mode=mode, bound=bound)
             note(path, data)
     return True
 

@@ -12,11 +12,13 @@ from cogcli.app.settings.user_dirs import (
     display_path,
     find_project,
     state_home,
+    store_home,
     working_directory,
 )
 from cogcli.core import system_text
 from cogcli.core.errors import CogcliError, UsageError
-from cogcli.specs.layers import HOST_FOLDER, Root, layers_for
+from cogcli.core.links import find_leaving_link, is_below, link_refusal
+from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
 
 WHOLE_TABLE = "model"
 """The table that one file gives as a whole: no address of one file meets the key of another."""
@@ -73,8 +75,30 @@ class Settings:
             self._files = [ConfigFile(user, user, project=False)]
             if self.project:
                 path = os.path.join(self.project, PROJECT_FILE)
-                self._files.insert(0, ConfigFile(path, display_path(path, self.base), project=True))
+                refusal = self._refusal_of_settings(path)
+                own = ConfigFile(path, display_path(path, self.base), project=True, refusal=refusal)
+                self._files.insert(0, own)
         return self._files
+
+    def _refusal_of_settings(self, path: str) -> CogcliError | None:
+        """The error for a project's file that is a link out of the project, unless the project is trusted."""
+        from cogcli.app.settings.trust import trust_of
+
+        link = find_leaving_link(path, self.project or "")
+        return link_refusal(link) if link and not trust_of(self.project or "", self.environ) else None
+
+    @property
+    def bound(self) -> str:
+        """The project if no link may leave it, which is until it is trusted; else empty."""
+        return "" if self.project is None or self.trust else self.project
+
+    def inside(self, path: str) -> str:
+        """The real path of a path. Raises EnvironmentRefusal `project.link` if a link of a project that is not trusted
+        leads it out of the project (docs/reference/service.md#links)."""
+        link = find_leaving_link(path, self.project or "")
+        if link and not self.trust:
+            raise link_refusal(link)
+        return os.path.realpath(path)
 
     def copy_for_run(self) -> Settings:
         """A copy for a run in another thread: with its own clock and ids, which are not thread-safe; trust is read
@@ -191,8 +215,15 @@ class Settings:
 
     @property
     def runs_dir(self) -> str:
-        """The runs directory, which need not exist yet."""
-        return self.runs_dir_with_origin()[0]
+        """The real path of the runs directory, which need not exist yet. Raises EnvironmentRefusal `project.link`."""
+        path, origin = self.runs_dir_with_origin()
+        return self.inside(path) if origin == "project" else os.path.realpath(path)
+
+    @property
+    def store_dir(self) -> str:
+        """The real path of the directory of the stores: of the project, of the user without one. Raises as
+        `runs_dir`."""
+        return self.inside(store_home(self.project, self.environ))
 
     def runs_dir_with_origin(self) -> tuple[str, str]:
         """The runs directory and the origin of the choice."""
@@ -230,10 +261,11 @@ class Settings:
                 message, hint = f"registry {shown} {what}", "give a directory that holds specs"
                 raise UsageError("registry.missing", message, hint=hint, file=file, line=line)
         trust = self.trust
-        return layers_for(
+        layers = layers_for(
             project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust,
             builtin=self.value("builtin"),
         )  # fmt: skip
+        return bounded_layers(layers, self.bound)
 
     def _named_at(self, root: str) -> tuple[str, int]:
         """File and line of the configuration that names a registry root; empty for a flag or a variable."""
@@ -271,7 +303,10 @@ class Settings:
         return system_text.parse_whole_number(self.environ.get(name, ""))
 
     def display_path(self, path: str) -> str:
-        """A path relative to `base` where it lies inside, else absolute."""
+        """A path relative to `base` where it lies inside, else absolute; below the runs directory as that is named."""
+        named = self.runs_dir_with_origin()[0]
+        if is_below(path, real := os.path.realpath(named)):
+            path = named + path[len(real) :]
         return display_path(path, self.base)
 
 

@@ -110,14 +110,17 @@ KEYS: dict[str, ConfigKey] = {
 class ConfigFile:
     """The settings of one file: values, the line of each key, and every problem."""
 
-    def __init__(self, path: str, shown: str, *, project: bool) -> None:
+    def __init__(self, path: str, shown: str, *, project: bool, refusal: CogcliError | None = None) -> None:
+        """A `refusal` is the one problem of a file that is not read."""
         self.path = path
         self.shown = shown
         self.project = project
         self.values: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self.problems: list[CogcliError] = []
-        if os.path.lexists(path):
+        if refusal is not None:
+            self.problems.append(refusal)
+        elif os.path.lexists(path):
             self._read()
 
     def _read(self) -> None:

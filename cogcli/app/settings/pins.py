@@ -88,6 +88,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
         )
     path = os.path.join(settings.project, PROJECT_FILE)
     shown = settings.display_path(path)
+    settings.inside(path)
     try:
         with keep_trust(settings) as written, Alone(settings.project):
             text, mode = _read(path, shown)
@@ -96,7 +97,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
                 raise problem
             changed = with_pin(text, environment, id, version)
             if changed != text:
-                write_atomic(path, changed.encode(), mode=mode)
+                write_atomic(path, changed.encode(), mode=mode, bound=settings.bound)
                 written(path, changed.encode())
     except PinRefused as error:
         table = f"[packs.env.{environment}]" if environment else "[packs.pins]"

@@ -78,8 +78,8 @@ PROJECT_MARKS = ("cogcli.toml", "skills", "capabilities")
 
 
 def find_project(start: str) -> str | None:
-    """The nearest directory upwards holding `cogcli.toml`, `skills/` or `capabilities/`."""
-    folder = os.path.abspath(start)
+    """The real path of the nearest directory upwards holding `cogcli.toml`, `skills/` or `capabilities/`."""
+    folder = os.path.realpath(start)
     while True:
         if os.path.isfile(os.path.join(folder, PROJECT_MARKS[0])) or any(
             os.path.isdir(os.path.join(folder, mark)) for mark in PROJECT_MARKS[1:]

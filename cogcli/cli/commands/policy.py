@@ -195,7 +195,8 @@ def _compared(
     for one that is passed over. In a directory that is also one that cannot be read, with a warning."""
     found: dict[Path, bool] = {}
     for name in names:
-        inside = [Path(name) / id for id in Store(Path(name)).ids()[::-1]] if os.path.isdir(name) else []
+        place = Path(os.path.realpath(name))
+        inside = [place / id for id in Store(place).ids()[::-1]] if os.path.isdir(name) else []
         named = [] if inside else [find_episode(context.settings, name)]
         found |= dict.fromkeys(inside, False) | dict.fromkeys(named, True)
     for directory, is_named in found.items():

@@ -136,10 +136,10 @@ def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
     return None if tools is None else [dict(tool) for tool in tools.values()]
 
 
-def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> bytes:
+def write_lock(root: str, service_id: str, tools: list[dict[str, Any]], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
-    Raises SafetyScopeError, OSError.
+    Raises SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with Alone(root):
@@ -149,7 +149,7 @@ def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> bytes
         ]
         services[service_id] = {"tools": entries}
         data = orjson.dumps({"schema": LOCK_SCHEMA, "services": services}, option=style)
-        write_atomic(lock_path(root), data, mode=0o644)
+        write_atomic(lock_path(root), data, mode=0o644, bound=bound)
     return data
 
 

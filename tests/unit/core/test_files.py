@@ -236,7 +236,7 @@ def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pyte
 def test_a_failing_call_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(5, "broken disk")
 
     (tmp_path / "a").write_bytes(b"old")
@@ -326,7 +326,7 @@ def test_without_replace_what_is_there_stays_even_where_it_came_last(tmp_path: P
 def test_where_files_have_one_name_only_a_new_one_is_still_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "link", refused)

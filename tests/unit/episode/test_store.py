@@ -112,10 +112,14 @@ def test_a_link_among_the_episodes_is_not_one(runs: Path, tmp_path: Path) -> Non
         store.resolve(link.name)
 
 
-def test_a_runs_directory_that_is_a_link_is_the_users_choice(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    os.symlink(tmp_path / "real", tmp_path / "link")
-    assert is_clean(verify(sample.sealed_episode(tmp_path / "link")))
+def test_a_link_that_takes_the_place_of_the_runs_directory_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    store = Store(tmp_path / "runs" / "episodes")
+    os.symlink(tmp_path / "other", tmp_path / "runs")
+    with pytest.raises(EnvironmentRefusal) as refused:
+        sample.new_journal(store.runs_dir)
+    assert refused.value.code == "env.runs-dir"
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(tmp_path: Path) -> None:
