@@ -50,8 +50,6 @@ def find_leaving_link(path: str, bound: str) -> str:
 
 def link_refusal(link: str) -> EnvironmentRefusal:
     """The error for a link that leaves a project which is not trusted."""
-    from cogcli.core.terminal_text import visible
-
     try:
         target = os.readlink(link)
     except OSError:
@@ -59,12 +57,12 @@ def link_refusal(link: str) -> EnvironmentRefusal:
     place, here = link, os.getcwd()
     if is_below(link, here):
         place = os.path.relpath(link, here)
-    shown = visible(place.replace(os.sep, "/"))
+    shown = place.replace(os.sep, "/")
     return EnvironmentRefusal(
         "project.link",
         f"`{shown}` is a link that leaves the project, which is not trusted",
         expected="a path inside the project",
-        found=f"a link to `{visible(target)}`",
+        found=f"a link to `{target}`",
         hint="remove the link; trusting the project accepts what its links lead to",
         file=shown,
         next=("cogcli config trust",),

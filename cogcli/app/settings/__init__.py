@@ -82,10 +82,8 @@ class Settings:
 
     def _refusal_of_settings(self, path: str) -> CogcliError | None:
         """The error for a project's file that is a link out of the project, unless the project is trusted."""
-        from cogcli.app.settings.trust import trust_of
-
         link = find_leaving_link(path, self.project or "")
-        return link_refusal(link) if link and not trust_of(self.project or "", self.environ) else None
+        return link_refusal(link) if link and not self._read_trust(None) else None
 
     @property
     def bound(self) -> str:
@@ -238,12 +236,15 @@ class Settings:
     @property
     def trust(self) -> Trust:
         """The trust in the project, read once."""
+        if self._trust is None:
+            self._trust = self._read_trust(next((file for file in self.files if file.project), None))
+        return self._trust
+
+    def _read_trust(self, own: ConfigFile | None) -> Trust:
+        """The trust in the project; `own` is its file, which else is read only if the project was accepted."""
         from cogcli.app.settings.trust import Trust, trust_of
 
-        if self._trust is None:
-            own = next((file for file in self.files if file.project), None)
-            self._trust = trust_of(self.project, self.environ, own) if self.project else Trust("none")
-        return self._trust
+        return trust_of(self.project, self.environ, own) if self.project else Trust("none")
 
     def reread_trust(self) -> None:
         """Look at the trust in the project again when it is needed next."""
