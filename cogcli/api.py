@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.app import episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details
-from cogcli.app.run_skill import environment_of, options_of, policy_request
+from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy_request
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, convert
 from cogcli.app.state_document import expand_references, iterate_shown_events, parse_state, read_stored_state
@@ -26,6 +26,7 @@ from cogcli.episode.layout import is_trace_id
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.events.envelope import Event
 from cogcli.runs.given_inputs import GivenRun, prepare_given
+from cogcli.runs.input_origins import TYPED
 from cogcli.runs.launch import launch
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.policy_request import PolicyRequest
@@ -99,6 +100,7 @@ _EXPECTED: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "user": (_is_text, "a text"),
     "safety_mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
     "budget": (_maps_to(_is_number), "a mapping of names to whole numbers"),
+    "allow_hosts": (_are_texts, "a list of host names"),
 }
 
 
@@ -127,6 +129,7 @@ class Options(TypedDict, total=False):
     user: str
     safety_mode: str
     budget: Mapping[str, int]
+    allow_hosts: Sequence[str]
 
 
 class RunFailed(Exception):
@@ -287,7 +290,6 @@ class Project:
     ) -> tuple[Settings, GivenRun]:
         _require_fitting(options)
         settings = self._settings(**{name: value for name, value in options.items() if name in _SETTINGS})
-        settings.named.append(inputs)
         goal = {"goal": options["goal"]} if "goal" in options else {}
         frame = _plain("frame", {**options.get("frame", {}), **goal})
         policy = PolicyRequest(
@@ -297,13 +299,15 @@ class Project:
         request = RunRequest(
             skill_id=skill_id,
             inputs=inputs,
+            origins=dict.fromkeys(inputs, TYPED),
             frame=frame,
             trace_id=options.get("trace_id"),
             confirmed=tuple(options.get("confirm", ())),
             binds=dict(options.get("bind", {})),
             seed=options.get("seed", 0),
             tags=dict(options.get("tags", {})),
-            policy=policy_request(settings, policy),
+            policy=policy_request(settings, policy, skill_id),
+            allow_hosts=parse_hosts(options.get("allow_hosts", ())),
             **options_of(settings),
         )
         return settings, GivenRun(request, (), ())

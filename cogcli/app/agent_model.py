@@ -9,10 +9,11 @@ from cogcli.app.language_model import chosen_model, open_chosen
 from cogcli.app.settings import Settings
 from cogcli.cognition.model_calls import OnResponse
 from cogcli.cognition.reasoning import ModelAccess
-from cogcli.core.errors import InternalError
+from cogcli.core.errors import InternalError, ServiceResolutionError
 from cogcli.events.envelope import Event
 from cogcli.models.port import LanguageModel, ModelInfo
 from cogcli.runs.prepare import LearnedSecrets
+from cogcli.specs.catalog import Catalog
 
 
 def model_access(
@@ -25,6 +26,18 @@ def model_access(
         return None
     info, timeout = model.describe(), chosen.settings.timeout_s
     return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets)
+
+
+def require_trust(catalog: Catalog) -> None:
+    """Raise ServiceResolutionError `service.untrusted` for the pack of a project that is not trusted: a model would
+    be sent what the project says."""
+    if catalog.distrust:
+        text = f"{catalog.distrust}, so its pack asks no language model"
+        error = ServiceResolutionError(
+            "service.untrusted", text, hint="trust the project, if it may ask yours"
+        )
+        error.next = ("cogcli config trust",)
+        raise error
 
 
 def recorded_model(

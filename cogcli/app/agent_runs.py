@@ -8,7 +8,7 @@ from typing import Any
 
 from cogcli.agent.state import ReasoningContext
 from cogcli.app.agent_memory import consolidate
-from cogcli.app.agent_model import recorded_model
+from cogcli.app.agent_model import recorded_model, require_trust
 from cogcli.app.agent_sessions import hold_session
 from cogcli.app.memory import open_memory
 from cogcli.app.settings import Settings
@@ -33,6 +33,8 @@ def agent_of(
     stores = stores_of(settings, invocation) if settings else None
     model = None
     if started.payload["pins"]["model"]["adapter"] != NO_MODEL:
+        if settings is not None:
+            require_trust(catalog)
         model = recorded_model(settings, started, on_response)
     agent = agent_run(invocation, stores=stores, model=model)
     if model is not None and model.open is not None:

@@ -27,7 +27,9 @@ _ROLE: Final = "assistant"
 def find_skill(settings: Settings, message: str, given: Mapping[str, Any] = {}) -> SkillAnswer:
     """The skill that a message asks for, with what it lacks beside the inputs `given`; else the nearest ones."""
     return answer_for(
-        message, given, read_only_tools(open_registry(settings).everything(), selection_options(settings))
+        message,
+        given,
+        read_only_tools(open_registry(settings).trusted_layers().everything(), selection_options(settings)),
     )
 
 
@@ -49,7 +51,7 @@ def read_only_pack(
 ) -> dict[str, Any]:
     """The pack, as a file would declare it: any message means its one intent, whose tools are the nearest ones to the
     message that find room."""
-    tools = read_only_tools(open_registry(settings).everything(), options)
+    tools = read_only_tools(open_registry(settings).trusted_layers().everything(), options)
     names = list(_with_room([tools[id] for id in rank(message, tools)], budget))
     return {
         "contract_meta": {"contract_version": "1.0", "issuer": "cogcli"},

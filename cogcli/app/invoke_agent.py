@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from cogcli.app.agent_memory import profile_of
-from cogcli.app.agent_model import model_access
+from cogcli.app.agent_model import model_access, require_trust
 from cogcli.app.agent_runs import stores_of
 from cogcli.app.agent_sessions import open_session
 from cogcli.app.builtin_pack import read_only_pack
@@ -70,6 +70,8 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
         invocation.request.session_id,
     )
     model = model_access(settings, given.model, given.mode, given.on_response)
+    if model is not None:
+        require_trust(catalog)
     fetched = invocation.fetched
     if session and given.memory:
         snapshot = opened.enter_context(open_session(settings, tenant, user, session))
@@ -120,7 +122,7 @@ def _reach(
 def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
     """What would be done: the context, the plan that the template planner makes of it, and with a model its first
     prompt. Nothing is called or written."""
-    _, _, invocation, _ = _reach(settings, given)
+    catalog, _, invocation, _ = _reach(settings, given)
     now = settings.clock.now()
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))
     shown: dict[str, Any] = {"refused": context.refused, "context": context.payload, "plan": None}
@@ -128,6 +130,7 @@ def dry_run(settings: Settings, given: GivenInvocation) -> dict[str, Any]:
         return shown
     model = model_access(settings, given.model, given.mode)
     if model is not None:
+        require_trust(catalog)
         state, room = begin_state(invocation, model.mode, now), int(invocation.limits["tokens.context"])
         view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)
         return {**shown, "prompt": list(ModelPlanner(model.info).propose(view).request.messages)}

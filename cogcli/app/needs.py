@@ -16,6 +16,7 @@ from cogcli.specs.checks import check
 from cogcli.specs.checks.replaced import is_made_unusable
 from cogcli.specs.closure import capability_closure, skill_closure
 from cogcli.specs.eligibility import variables_of
+from cogcli.specs.registry import Registry, catalog_without_trust
 from cogcli.specs.selection import SelectionOptions, named_binding, select
 from cogcli.specs.service import Service
 from cogcli.specs.skill import capabilities_of, skills_of
@@ -100,6 +101,35 @@ class MissingNeeds:
         if id not in self._called:
             self._called[id] = tuple(_needs(self._catalog, id, self._options))
         return self._called[id]
+
+
+class NeedsOfRuns(MissingNeeds):
+    """The same in a project that is not trusted (docs/reference/service.md#trust): a run of what a trusted layer has
+    sees these layers alone, and any other run calls what is open to such a project."""
+
+    def __init__(self, trusted: Catalog, whole: Catalog, options: SelectionOptions) -> None:
+        super().__init__(whole, options)
+        self._trusted = trusted
+        self._needs_of_trusted = MissingNeeds(trusted, options)
+
+    def capability(self, id: str) -> tuple[Need, ...]:
+        """As MissingNeeds."""
+        if self._trusted.capability(id) is not None:
+            return self._needs_of_trusted.capability(id)
+        return super().capability(id)
+
+    def skill(self, id: str) -> tuple[Need, ...]:
+        """As MissingNeeds."""
+        return self._needs_of_trusted.skill(id) if id in self._trusted.skills else super().skill(id)
+
+
+def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) -> MissingNeeds:
+    """What is missing of a catalog of all specs of a registry, or of the closure of one run."""
+    if registry.is_trusted or catalog.partial:
+        return MissingNeeds(catalog, options)
+    distrust = registry.without_trust().distrust
+    whole = catalog_without_trust(catalog, distrust)
+    return NeedsOfRuns(registry.trusted_layers().everything(), whole, options)
 
 
 def _nested(closure: Catalog) -> Iterator[str]:

@@ -54,10 +54,13 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
     return checked._replace(problems=sort_problems([*own, *report.problems]))
 
 
-def resolve_pack(settings: Settings, name: str) -> str:
-    """The reference that a name of a pack stands for: itself, or of a bare id its pin. Raises EnvironmentRefusal
-    `pack.unpinned`, `pack.unknown`; `pack.mismatch` where layers hold several packs of it and no hash says which."""
-    return _locate(settings, name).reference
+def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
+    """The reference that a name of a pack stands for: itself, or of a bare id its pin.
+
+    The layers of a run of the skill count, without one those of a run of the pack's agent. Raises EnvironmentRefusal
+    `pack.unpinned`, `pack.unknown`; `pack.mismatch` where layers hold several packs of it and no hash says which.
+    """
+    return _locate(settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")).reference
 
 
 def find_pack(settings: Settings, name: str) -> FoundPack:
@@ -80,8 +83,9 @@ class _LocatedPack(NamedTuple):
     path: str
 
 
-def _locate(settings: Settings, name: str) -> _LocatedPack:
-    """The reference that a name stands for, and the file; of a file the reference is empty."""
+def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = None) -> _LocatedPack:
+    """The reference that a name stands for, and the file; of a file the reference is empty. `run_of`: the kind and id
+    that is run, whose layers count; an empty id for that of the pack."""
     if name.endswith((".yaml", ".yml")):
         if not os.path.lexists(name):
             raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
@@ -92,7 +96,16 @@ def _locate(settings: Settings, name: str) -> _LocatedPack:
         hint = "write it, as `cogcli pack hash` shows it, or leave `#` out for whatever the file holds"
         raise UsageError("usage.value", f"`{name}`: no hash behind `#`", hint=hint)
     registry = open_registry(settings)
+    if run_of is not None:
+        registry = registry.for_run(run_of[0], run_of[1] or id)
     paths = registry.paths("pack", id)
+    if not paths and open_registry(settings).paths("pack", id):
+        raise EnvironmentRefusal(
+            "pack.unknown",
+            f"no pack `{id}` but that of the project, which is not trusted",
+            hint="a project's packs count once it is trusted",
+            next=("cogcli config trust",),
+        )
     if not paths:
         hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)

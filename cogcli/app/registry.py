@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.core.files import FileRefused, hint_for_write, read_regular
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
@@ -32,6 +32,26 @@ def selection_options(settings: Settings) -> SelectionOptions:
         {}, settings.value("conformance"), settings.environ, tuple(settings.value("prefer")),
         settings.value("no_fallback"),
     )  # fmt: skip
+
+
+def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
+    """What a run of a skill or a pack leaves out of a project that is not trusted; None if it leaves out nothing."""
+    if settings.project is None or settings.trust:
+        return None
+    registry = open_registry(settings)
+    own = next((file for file in settings.files if file.project), None)
+    has_settings = own is not None and bool(own.values.keys() - {"registry"})
+    if registry.for_run(kind, id).is_trusted:
+        if registry.is_trusted and not has_settings:
+            return None  # what lies here is what is shipped
+        text = f"`{id}` runs as in an empty directory, without the specs and settings of the project"
+    elif has_settings:
+        text = f"the settings of the project do not count for `{id}`"
+    else:
+        return None
+    warning = ServiceResolutionError("service.untrusted", f"{text}: it is not trusted")
+    warning.next = ("cogcli config trust",)
+    return warning
 
 
 class Layers:

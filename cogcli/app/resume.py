@@ -78,6 +78,8 @@ class RerunRequest(NamedTuple):
     """By name; a GivenText where it has no type yet."""
     problems: Sequence[CogcliError] = ()
     """Those of reading these."""
+    origins: Mapping[str, str] = {}
+    """By name where these come from."""
 
 
 def prepare_rerun(
@@ -96,7 +98,7 @@ def prepare_rerun(
         catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
-    given = request._replace(inputs={**request.inputs, **asked.inputs})
+    given = request._replace(inputs={**request.inputs, **asked.inputs}, origins=asked.origins)
     prepared = prepare_given(catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ)
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     if asked.failed_items:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import state_home
+from cogcli.core.allowed_hosts import parse_host
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.core.file_roots import roots_of
 from cogcli.core.problems import did_you_mean
@@ -56,9 +57,20 @@ def options_of(settings: Settings) -> dict[str, Any]:
     }
 
 
-def policy_request(settings: Settings, given: PolicyRequest) -> PolicyRequest | None:
-    """What is said of the policy of a run, its pack found; None where nothing is. Raises UsageError `usage.flag`, and
-    as `resolve_pack`."""
+def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
+    """The public hosts of `--allow-host`, each in one form. Raises UsageError `usage.value` for any other text."""
+    found = []
+    for text in given:
+        try:
+            found.append(parse_host(text))
+        except ValueError as error:
+            raise UsageError("usage.value", f"`--allow-host {text[:100]}`: {error}") from error
+    return tuple(found)
+
+
+def policy_request(settings: Settings, given: PolicyRequest, skill_id: str = "") -> PolicyRequest | None:
+    """The policy of a run of a skill, or of an agent without one, its pack found; None if nothing is given. Raises
+    UsageError `usage.flag`, and as `resolve_pack`."""
     if bool(given.pack) != bool(given.intent):
         lacking = "--intent" if given.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
@@ -69,7 +81,7 @@ def policy_request(settings: Settings, given: PolicyRequest) -> PolicyRequest | 
     if given.pack:
         from cogcli.app.packs import resolve_pack  # most runs have no pack
 
-        given = given._replace(pack=resolve_pack(settings, given.pack))
+        given = given._replace(pack=resolve_pack(settings, given.pack, skill_id))
     return given if any(given) else None
 
 
@@ -78,7 +90,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
     reads = None
     if settings.project is not None and not settings.trust:
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
-        reads = reads_of(settings.project, settings.named)
+        reads = reads_of(settings.project)
     roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
     if roots:
         reads = (reads or Reads(""))._replace(roots=roots_of(roots))

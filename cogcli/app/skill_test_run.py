@@ -29,6 +29,7 @@ from cogcli.core.system import FakeClock, FakeIds
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import RunFold
 from cogcli.runs.given_inputs import GivenRun
+from cogcli.runs.input_origins import CASE
 from cogcli.runs.launch import launch_given
 from cogcli.runs.log_index import LogIndex, read_log_index
 from cogcli.runs.policy_request import PolicyRequest
@@ -142,9 +143,14 @@ def _environment(
     settings: Settings, case: SkillCase, folder: str, registry: Registry, calls: StubbedCalls
 ) -> RunEnvironment:
     own = settings.copy_for_run()
-    own.named = [case.inputs]
     start = datetime.fromisoformat(case.now)
-    return environment_of(own)._replace(
+    environment = environment_of(own)
+    reads = environment.reads
+    if reads is not None:
+        # The files that the case holds are written there.
+        reads = reads._replace(named_folders=(os.path.realpath(os.path.join(folder, "files")),))
+    return environment._replace(
+        reads=reads,
         runs_dir=folder,
         store_dir=os.path.join(folder, "stores"),
         environ={name: value for name, value in settings.environ.items() if name != SIGNING_KEY},
@@ -163,7 +169,7 @@ def _request(settings: Settings, case: SkillCase) -> RunRequest:
     names = ("pack", "intent", "user", "safety_mode", "budget")
     given = PolicyRequest(**{name: options[name] for name in names if name in options})
     try:
-        policy = policy_request(settings, given)
+        policy = policy_request(settings, given, case.skill_id)
     except CogcliError as error:
         raise CaseFault(case, error.code, ("options",), error.message, error.hint) from error
     seconds: dict[str, Any] = {
@@ -172,6 +178,7 @@ def _request(settings: Settings, case: SkillCase) -> RunRequest:
     return RunRequest(
         skill_id=case.skill_id,
         inputs=case.inputs or {},
+        origins=dict.fromkeys(case.inputs or {}, CASE),
         frame=case.frame,
         trace_id=None,
         trust_level=options["trust_level"],

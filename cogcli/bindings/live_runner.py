@@ -77,6 +77,8 @@ class LiveRunner:
     def attempt(self, attempt: Attempt) -> Answer:
         binding = self._catalog.bindings[attempt.member.binding_id]
         service, binding = lower_trust(self._catalog.services[binding.service], binding)
+        if not service.trusted:
+            service = service._replace(allow_hosts=self._context.allow_hosts)
         payload = self._template(binding, service)(attempt.input)
         request = InvocationRequest(
             service=service,

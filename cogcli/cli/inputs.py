@@ -22,6 +22,7 @@ from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import MAX_BYTES
 from cogcli.runs.given_inputs import GivenText, json_value
+from cogcli.runs.input_origins import FILE, TYPED
 
 
 def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
@@ -41,8 +42,9 @@ class Assembled:
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
+        self.origins: dict[str, str] = {}
+        """By input where it comes from, a word of `runs.input_origins`."""
         self._screen = context.screen
-        self._typed = context.settings.named
         self._stdin_read = False
 
     def read(self, flags: RunFlags) -> None:
@@ -52,8 +54,11 @@ class Assembled:
             self.problems.append(UsageError("usage.flag", what, hint="keep one of them"))
         elif (text := flags.input) is not None:
             self.inputs = self._collect(lambda: self._from_flag(text)) or {}
+            is_typed = text != "-" and not text.startswith("@")
+            self.origins = dict.fromkeys(self.inputs, TYPED if is_typed else FILE)
         elif (file := flags.input_file) is not None:
             self.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
+            self.origins = dict.fromkeys(self.inputs, FILE)
         if self.problems:
             self.doubtful.add("*")
         for pair in flags.p:
@@ -75,9 +80,7 @@ class Assembled:
             return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
             return _object(*_file_value(text[1:]), flag="--input")
-        inputs = _object(json_value(text, "--input"), "", flag="--input")
-        self._typed.append(inputs)
-        return inputs
+        return _object(json_value(text, "--input"), "", flag="--input")
 
     def _take_pair(self, pair: str) -> None:
         name, equals, text = pair.partition("=")
@@ -92,22 +95,20 @@ class Assembled:
         if name in self.doubtful:
             raise UsageError("usage.flag", f"`-p {name}` is given twice", hint="keep one of them")
         self.doubtful.add(name)
+        is_file = not as_json and text.startswith("@") and not text.startswith("@@")
+        self.origins[name] = FILE if is_file else TYPED
         self.inputs[name] = self._pair_value(name, text, as_json)
 
     def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
         where = f"-p {name}"
         if as_json:
-            value = json_value(text, where)
-            self._typed.append(value)
-            return value
+            return json_value(text, where)
         if text.startswith("@@"):
             text = text[1:]
         elif text == "@-":
             text = _text(self._stdin(), "stdin")
         elif text.startswith("@"):
             text, where = _text(read_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
-        else:
-            self._typed.append(text)
         return GivenText(text, where)
 
     def _stdin(self) -> bytes:

@@ -186,6 +186,15 @@ Episode = Annotated[str, argument("EP", "episodes")]
 NewestEpisode = Annotated[str | None, argument("[EP]", "episodes")]
 """An episode; None stands for the newest."""
 Progress = Annotated[str | None, choice("--progress", "WORD", PROGRESS, panel=OUTPUT, default="auto")]
+AllowHost = Annotated[
+    list[str],
+    text(
+        "--allow-host",
+        "HOST[:PORT]",
+        "let a project that is not trusted call this public host (repeatable)",
+        SAFETY,
+    ),
+]
 SpecId = Annotated[str, argument("ID", "specs")]
 Source = Annotated[bool, switch("--source", help="the file itself")]
 SearchWords = Annotated[list[str], argument("TEXT")]

@@ -9,6 +9,7 @@ from cogcli.cli.options import (
     LIST_FORMATS,
     OUTPUT,
     SAFETY,
+    AllowHost,
     Flags,
     Header,
     Progress,
@@ -81,6 +82,7 @@ class RunFlags(Flags):
         SAFETY,
         completes="capabilities",
     )
+    allow_host: AllowHost
     pack: str | None = text("--pack", "ID[@VERSION]", "govern its calls by a pack", SAFETY, completes="packs")
     intent: str | None = text("--intent", "ID", "what it is for, of the pack's intents", SAFETY)
     user: str | None = text("--user", "ID", "whose request it is, for the pack's rules", SAFETY)
@@ -103,7 +105,7 @@ class ServeFlags(RunFlags):
     only = frozenset(
         (
             "trust_level", "confirm", "bind", "prefer", "no_fallback", "keep_going", "max_workers", "timeout",
-            "step_timeout", "conformance", "tag", "durability",
+            "step_timeout", "conformance", "tag", "durability", "allow_host",
         )
     )  # fmt: skip
 
@@ -120,8 +122,8 @@ class AgentFlags(RunFlags):
     only = frozenset(
         (
             "trust_level", "confirm", "bind", "no_fallback", "timeout", "tag", "durability", "progress", "pack",
-            "intent", "user",
-            "safety_mode", "budget", "trace_id", "message", "param", "session", "model", "mode", "dry_run", "no_memory",
+            "intent", "user", "safety_mode", "budget", "trace_id", "allow_host", "message", "param", "session", "model",
+            "mode", "dry_run", "no_memory",
         )
     )  # fmt: skip
     message: str | None = text("--message", "TEXT", "what is asked, without a file", INPUT)

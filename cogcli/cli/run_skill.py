@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cogcli.app.registry import open_registry
-from cogcli.app.run_skill import options_of, policy_request, run_given
+from cogcli.app.registry import open_registry, untrusted_warning
+from cogcli.app.run_skill import options_of, parse_hosts, policy_request, run_given
 from cogcli.app.settings import Settings
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import assemble
@@ -38,6 +38,7 @@ def run_skill(
     `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
     """
     given = _read_given(context, skill_id, flags)
+    warn_of_distrust(context, "skill", skill_id)
     if flags.plan:
         from cogcli.cli.plan import show_plan
 
@@ -56,6 +57,12 @@ def run_skill(
     return result.exit_code
 
 
+def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
+    """Warn where a run of a skill or a pack leaves out what a project holds that is not trusted."""
+    if (warning := untrusted_warning(context.settings, kind, id)) is not None:
+        context.warn(warning)
+
+
 def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
     """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path in place of
     an id, and what settings do."""
@@ -69,8 +76,15 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)
     read = assemble(context, flags)
-    policy = _policy_request(context, flags, problems)
-    request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, policy=policy, **options)
+    policy = _policy_request(context, skill_id, flags, problems)
+    request = RunRequest(
+        skill_id=skill_id,
+        inputs=read.inputs,
+        origins=read.origins,
+        frame=read.frame,
+        policy=policy,
+        **options,
+    )
     return GivenRun(request, [*problems, *read.problems], read.doubtful)
 
 
@@ -91,12 +105,13 @@ def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliE
         "binds": parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems),
         "seed": flags.seed or 0,
         "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
+        "allow_hosts": parse_allowed_hosts(flags.allow_host, problems),
         **options_of(context.settings),
     }
 
 
 def _policy_request(
-    context: CommandContext, flags: RunFlags, problems: list[CogcliError]
+    context: CommandContext, skill_id: str, flags: RunFlags, problems: list[CogcliError]
 ) -> PolicyRequest | None:
     """What the flags say of the policy of a run; None where they say nothing. Raises
     EnvironmentRefusal as `policy_request`."""
@@ -105,7 +120,7 @@ def _policy_request(
         flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
     )
     try:
-        return policy_request(context.settings, request)
+        return policy_request(context.settings, request, skill_id)
     except UsageError as error:
         problems.append(error)
         return None
@@ -134,6 +149,17 @@ def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:
             )
         )
     return text
+
+
+def parse_allowed_hosts(given: list[str], problems: list[CogcliError]) -> tuple[str, ...]:
+    """The hosts of `--allow-host`, each in one form; an error for any other text is added to `problems`."""
+    hosts: list[str] = []
+    for text in given:
+        try:
+            hosts += parse_hosts([text])
+        except UsageError as error:
+            problems.append(error)
+    return tuple(hosts)
 
 
 def parse_pairs(given: list[str], flag: str, shape: str, problems: list[CogcliError]) -> dict[str, str]:

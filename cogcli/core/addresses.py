@@ -4,6 +4,7 @@ nothing here looks a name up.
 1. `public` is what is globally routable. `private` adds loopback, 10/8, 172.16/12, 192.168/16 and fc00::/7.
 2. Never, whatever is asked: link-local, 100.64/10, unspecified, multicast, reserved, and fd00:ec2::254 (metadata).
 3. An address that stands for an IPv4 one (mapped, NAT64, 6to4) is judged as that one.
+4. `only HOST ...` is `public`, and of that these hosts alone (`core/allowed_hosts`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import httpx
 
 from cogcli.core import inflate
 from cogcli.core.addresses import literal_refusal
+from cogcli.core.allowed_hosts import ALLOW_HINT, host_refusal
 from cogcli.core.calls import Cancellation
 from cogcli.core.connections import (
     GIVEN_UP,
@@ -107,6 +108,8 @@ class Http:
         """The reply, its body still to be read. Raises as `send`; leaving before the end closes the connection."""
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
+        if refusal := host_refusal(made.url.host, made.url.port, request.network):
+            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", hint=ALLOW_HINT, left=False)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
@@ -478,6 +481,8 @@ def _async_backend(network: str | None) -> Any:
                 raise _lost_proxy(f"{host}:{port} cannot be reached") from error
 
         async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
+            if network is not None and (refusal := host_refusal(host, port, network)):
+                raise SafetyScopeError("safety.scope", f"{host} {refusal}", hint=ALLOW_HINT, left=False)
             try:
                 rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:

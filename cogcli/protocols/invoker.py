@@ -50,6 +50,8 @@ class InvokerContext(NamedTuple):
     """Where functions write files; () for the working directory."""
     open_registry: Callable[[], Registry] | None = None
     """Opens the registry of the run, for the functions that ask for its skills."""
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that services reach although they are not trusted."""
 
 
 class InvocationRequest(NamedTuple):

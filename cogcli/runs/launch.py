@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli import __version__
 from cogcli.bindings.breaker import process_circuits
@@ -32,6 +33,7 @@ from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
+from cogcli.runs.input_origins import typed_values
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentOf, AgentRun, Intercept, PreparedRun, RunEnvironment, call_policy
@@ -40,6 +42,9 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.registry import Registry
 
 Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
 """Entered around a run that may start: gives the listener of its events, and may cancel it."""
@@ -98,7 +103,11 @@ def launch(
     )
     try:
         runner = live_runner(
-            environment, prepared.catalog, prepared.selection, redactor, max_workers=request.max_workers
+            _with_typed_files(environment, prepared),
+            prepared.catalog,
+            prepared.selection,
+            redactor,
+            max_workers=request.max_workers,
         )
         engine = engine_of(
             prepared.catalog,
@@ -131,6 +140,14 @@ def launch(
         return pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
+
+
+def _with_typed_files(environment: RunEnvironment, prepared: PreparedRun) -> RunEnvironment:
+    """The environment in which the run reads the files that its typed inputs name, too."""
+    if environment.reads is None:
+        return environment
+    typed = typed_values(prepared.inputs, prepared.request.origins)
+    return environment._replace(reads=environment.reads.with_typed(typed))
 
 
 def run_engine(
@@ -211,10 +228,20 @@ def live_runner(
     return LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
-        invoker_context(environment, redactor.add, max_workers=max_workers),
+        invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
+            # Functions see the specs that the run sees.
+            open_registry=partial(_registry_of, environment, catalog),
+            allow_hosts=selection.allow_hosts,
+        ),
         environment.circuits or process_circuits(),
         selected,
     )
+
+
+def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:
+    """The registry of the layers that a catalog was read from; of a catalog that was put together the whole one."""
+    registry = environment.open_registry()
+    return registry.with_layers(catalog.layers) if catalog.layers else registry
 
 
 def invoker_context(

@@ -110,6 +110,10 @@ class RunRequest(NamedTuple):
     durability: str = "process"
     policy: PolicyRequest | None = None
     """None for the default policy."""
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that a project may call before it is trusted (docs/reference/service.md#trust)."""
+    origins: Mapping[str, str] = {}
+    """By name where an input comes from, a word of `runs.input_origins`; what is not in it is a default."""
 
     @property
     def pack_ref(self) -> str:
@@ -134,7 +138,14 @@ class RunRequest(NamedTuple):
 
     def selection(self, environ: Mapping[str, str]) -> SelectionOptions:
         """How its bindings are chosen."""
-        return SelectionOptions(self.binds, self.conformance, environ, tuple(self.prefer), self.no_fallback)
+        return SelectionOptions(
+            self.binds,
+            self.conformance,
+            environ,
+            tuple(self.prefer),
+            self.no_fallback,
+            tuple(self.allow_hosts),
+        )
 
 
 class PreparedRun(NamedTuple):

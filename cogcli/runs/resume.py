@@ -76,6 +76,8 @@ class ResumeRequest(NamedTuple):
     durability: str = "process"
     timeout: float | None = None
     """Seconds that the run may take from now on; None: what is left of those that it was given before."""
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that a project may call from now on before it is trusted; those of before count no more."""
 
 
 def resume(
@@ -265,8 +267,8 @@ class _Resumption(NamedTuple):
         binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
         profile = options["required_conformance_profile"]
         prefer = tuple(options.get("prefer") or ())
-        no_fallback = options.get("no_fallback") is True
-        selection = SelectionOptions(binds, profile, self.environment.environ, prefer, no_fallback)
+        no_fallback, hosts = options.get("no_fallback") is True, self.request.allow_hosts
+        selection = SelectionOptions(binds, profile, self.environment.environ, prefer, no_fallback, hosts)
         found = (check_agent if started.payload.get("agent") else check)(catalog, options=selection)
         blocking = [problem for problem in found if problem.severity != "W"]
         if blocking:

@@ -21,6 +21,8 @@ class SelectionOptions(NamedTuple):
     environ: Mapping[str, str] = MappingProxyType({})
     prefer: tuple[str, ...] = ()
     no_fallback: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that a project may call before it is trusted (docs/reference/service.md#trust)."""
 
 
 class Reason(NamedTuple):

@@ -84,6 +84,8 @@ class Catalog(NamedTuple):
     """What the specs ask of the protocols of services and bindings, by name."""
     stubbed: frozenset[str] = frozenset()
     """Capabilities that a test answers: nothing of their services is needed, none of them is called."""
+    distrust: str = ""
+    """Why nothing in it is trusted: what is run is of a project that is not; empty where each layer counts."""
     bound: Callable[[str], str | None] | None = None
     """The capability of a binding anywhere in the registry, found by reading files: for bindings absent here."""
 

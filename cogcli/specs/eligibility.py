@@ -3,8 +3,10 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
+from cogcli.core.allowed_hosts import allows_host, is_private_host
 from cogcli.core.extras import install_line, missing_module
 from cogcli.core.problems import KeyPath
 from cogcli.specs.binding import Binding
@@ -12,10 +14,13 @@ from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
 from cogcli.specs.shipped_fit import is_shipped_gate, misfit
-from cogcli.specs.shipped_functions import UNGUARDED
+from cogcli.specs.shipped_functions import FETCH_PAGE, OPEN_FUNCTIONS
+
+_TRUST: Final = "trust the project: cogcli config trust"
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -33,6 +38,10 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
         return [Reason("service.unknown", f"service `{id}`: {text}")]
     capability = catalog.capabilities.get(binding.capability)
     called = binding.capability not in catalog.stubbed
+    if called and (
+        untrusted := list(_untrusted_call_reasons(catalog, binding, service, options.allow_hosts))
+    ):
+        return untrusted  # nothing else is worth a change before the project is trusted
     found: list[Reason] = []
     unset = [name for name in variables_of(binding, service) if not options.environ.get(name)]
     if service.variables:
@@ -55,11 +64,8 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    if called:
-        if fault := misfit(catalog, binding):
-            found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
-        found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
-        found += _unguarded_reasons(catalog, binding, service)
+    if called and (fault := misfit(catalog, binding)):
+        found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
     if capability and capability.safety:
         texts = _scope_faults(catalog, binding, service, capability.safety)
         cure = "choose a binding that meets the capability's safety block"
@@ -131,48 +137,83 @@ def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
     return service._replace(trusted=False), binding._replace(trusted=False)
 
 
-def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterator[Reason]:
-    """What a service of an untrusted layer needs and may not use: code of its own, programs, variables, secrets; with a
-    binding, the same where the layer of either is untrusted."""
-    if service.trusted and (binding is None or binding.trusted):
+def _untrusted_call_reasons(
+    catalog: Catalog, binding: Binding, service: Service, hosts: Sequence[str]
+) -> Iterator[Reason]:
+    """Why a call is not made for a project that is not trusted; none where service and binding are trusted.
+
+    Such a call computes, or reads files inside the project: it reaches a shipped function that is open. With `hosts` it
+    may also reach these, without variables and secrets.
+    """
+    if service.trusted and binding.trusted:
         return
-    why = service.distrust or "its layer is not trusted"
-    if service.trusted and binding:
+    why = service.distrust or binding.distrust or f"the layer of service `{service.id}` is not trusted"
+    if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
-    text = f"service `{service.id}`: {why}, so"
+    if is_shipped_gate(catalog, binding.capability) and not _is_shipped_call(binding, service):
+        yield _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
+    lowered = service._replace(trusted=False, distrust=why) if service.trusted else service
+    yield from untrusted_reasons(lowered, hosts)
+    if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
+        yield _untrusted_of(f"{why}, so its headers get no variable")
+    function = f"{service.module}:{binding.operation}"
+    if is_shipped(service.module or "") and function not in OPEN_FUNCTIONS:
+        if function != FETCH_PAGE:
+            yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
+        elif not hosts:
+            yield _unreached(f"{why}, so `{binding.operation}` reaches no page", "HOST")
+
+
+def _is_shipped_call(binding: Binding, service: Service) -> bool:
+    return binding.layer == BUILT_IN and service.layer == BUILT_IN
+
+
+def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[Reason]:
+    """What a service that is not trusted needs and may not use: code of its own, programs, the network beyond `hosts`,
+    variables, secrets. None for a trusted service."""
+    if service.trusted:
+        return
+    text = f"service `{service.id}`: {service.distrust or 'its layer is not trusted'}, so"
     if service.module and not is_shipped(service.module):
         yield _untrusted_of(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
         yield _untrusted_of(f"{text} `{service.settings['command']}` is not started")
-    if _uses_secrets(None, service) or any(each.get("env") for each in service.variables.values()):
+    uses_variables = any(each.get("env") for each in service.variables.values())
+    has_secrets = uses_variables or _uses_secrets(None, service)
+    if has_secrets:
         yield _untrusted_of(f"{text} it gets no variable and no secret")
+    host = remote_host(service)
+    if host is not None and not (allows_host(host, hosts) if host else hosts):
+        reached = f"`{host}` is not called" if host else "it is not called"
+        if has_secrets or is_private_host(host):
+            yield _untrusted_of(f"{text} {reached}")
+        else:
+            yield _unreached(f"{text} {reached}", host or "HOST")
 
 
-def _untrusted_header_reasons(binding: Binding, service: Service) -> Iterator[Reason]:
-    if service.trusted and binding.trusted:
-        return
-    if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
-        why = binding.distrust or "its layer is not trusted"
-        if binding.trusted:
-            why = service.distrust or f"the layer of service `{service.id}` is not trusted"
-        yield _untrusted_of(f"{why}, so its headers get no variable")
+def remote_host(service: Service) -> str | None:
+    """The host of a service that is called over a network, with its port if the address names one; empty if only its
+    document knows; None for functions and programs."""
+    address = service.settings.get("base_url") or service.settings.get("url") or ""
+    if not address:
+        return "" if "spec_ref" in service.settings else None
+    from urllib.parse import urlsplit  # no run of a trusted project needs it here
 
-
-def _unguarded_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:
-    """Where an untrusted layer would get around what guards shipped functions: by answering a shipped gate, or by
-    calling such a function for a capability, or with values, that nobody confirms."""
-    if binding.trusted and service.trusted:
-        return
-    why = binding.distrust or service.distrust or "its layer is not trusted"
-    if is_shipped_gate(catalog, binding.capability):
-        yield _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
-    module = service.module or ""
-    if is_shipped(module) and f"{module}:{binding.operation}" not in UNGUARDED:
-        yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    host = parts.hostname or ""
+    return f"{f'[{host}]' if ':' in host else host}{port}"
 
 
 def _untrusted_of(text: str) -> Reason:
-    return Reason("service.untrusted", text, "trust the project: cogcli config trust")
+    return Reason("service.untrusted", text, _TRUST)
+
+
+def _unreached(text: str, host: str) -> Reason:
+    return Reason("service.untrusted", text, f"allow that host for one run: --allow-host {host}\nor {_TRUST}")
 
 
 def isolation_of(service: Service) -> str:

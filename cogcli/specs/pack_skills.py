@@ -35,9 +35,11 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
 
     Raises EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
     """
-    builder, id = registry.builder(), ref.partition("#")[0]
+    whole, id = registry, ref.partition("#")[0]
+    registry = whole.for_run("pack", id)
+    builder = registry.builder()
     if not builder.exists("pack", id):
-        hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
+        hint = suggestion(id, whole.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:
@@ -46,7 +48,8 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
 
 
 def reach_given_pack(registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()) -> Catalog:
-    """The same of a pack that lies in no file, by its checked mapping."""
+    """The same of a pack that lies in no file, by its checked mapping: of trusted layers alone."""
+    registry = registry.trusted_layers()
     builder, pack = registry.builder(), pack_from(raw)
     builder.give_pack(pack, raw)
     return _close(registry, builder, pack, also)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
@@ -42,20 +43,60 @@ class Registry:
         self._cache = cache
         self._base = _posix_path(base)
         self._environ = environ
+        self.distrust = ""
+        """Why nothing of a catalog is trusted, whatever its layer; empty where each layer counts."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all layers are."""
+        return all(layer.trusted for layer in self.layers)
+
+    def for_run(self, kind: str, id: str) -> Registry:
+        """The registry of a run of a skill or a pack (docs/reference/service.md#trust).
+
+        If a trusted layer has it, these layers alone: the run is as in an empty directory. Else all layers, and nothing
+        in them is trusted, since the project decides what is called.
+        """
+        if self.is_trusted:
+            return self
+        trusted = self.trusted_layers()
+        known = any(layout_of(layer).find(kind, id.partition("#")[0]) for layer in trusted.layers)
+        return trusted if known else self.without_trust()
+
+    def trusted_layers(self) -> Registry:
+        """The registry of the trusted layers alone."""
+        return self.with_layers({layer.name for layer in self.layers if layer.trusted})
+
+    def with_layers(self, names: Collection[str]) -> Registry:
+        """The registry of the layers of these names alone."""
+        other = copy(self)
+        other.layers = [layer for layer in self.layers if layer.name in names]
+        return other
+
+    def without_trust(self) -> Registry:
+        """The same registry in which no service and no binding is trusted, if any layer is not."""
+        if self.is_trusted:
+            return self
+        other = copy(self)
+        found = (layer.distrust for layer in self.layers if not layer.trusted)
+        other.distrust = next(filter(None, found), "the project is not trusted")
+        return other
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
         """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
         their bindings and services; and the pack of an `id@version`, with its hash where layers hold several.
 
-        Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
+        What of the layers counts is that of `for_run`. Raises SkillNotFoundError if no layer has a file for the id. A
+        file with errors is in `broken`.
         """
-        builder = self.builder()
+        registry = self.for_run("skill", skill_id)
+        builder = registry.builder()
         if not builder.exists("skill", skill_id):
             hint = suggestion(skill_id, self.ids("skill"))
             raise SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
         if pack:
             builder.add_pack(pack)
-        return self.close(builder, [skill_id], also)
+        return registry.close(builder, [skill_id], also)
 
     def close(self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]) -> Catalog:
         """The catalog of these skills with those nested in them, and of the capabilities `also` that exist."""
@@ -174,7 +215,8 @@ class Registry:
 
     def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
         self._flush()
-        return builder.catalog(partial=partial, known=self.ids, bound=self.bound)
+        catalog = builder.catalog(partial=partial, known=self.ids, bound=self.bound)
+        return catalog_without_trust(catalog, self.distrust) if self.distrust else catalog
 
     def _flush(self) -> None:
         if self._cache:
@@ -191,6 +233,19 @@ class Registry:
 
     def _absolute(self, path: str) -> str:
         return _posix_path(os.path.join(self._base, path))
+
+
+def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
+    """The catalog with no service and no binding trusted; those that were say why."""
+    services = {
+        id: each._replace(trusted=False, distrust=distrust) if each.trusted else each
+        for id, each in catalog.services.items()
+    }
+    bindings = {
+        id: each._replace(trusted=False, distrust=distrust) if each.trusted else each
+        for id, each in catalog.bindings.items()
+    }
+    return catalog._replace(services=services, bindings=bindings, distrust=distrust)
 
 
 def _posix_path(path: str) -> str:

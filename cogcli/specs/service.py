@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.allowed_hosts import only_hosts
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
 
@@ -44,6 +45,8 @@ class Service(NamedTuple):
     """Its path in its file; empty if the file holds nothing else."""
     distrust: str = ""
     """Why its layer is not trusted, empty where there is no reason beside that."""
+    allow_hosts: tuple[str, ...] = ()
+    """The public hosts that calls reach although it is not trusted."""
 
 
 def is_shipped(module: str) -> bool:
@@ -53,9 +56,9 @@ def is_shipped(module: str) -> bool:
 
 def network_of(service: Service) -> str:
     """The addresses that a service may have: private ones only where a trusted layer declares it, or where the host
-    named the address itself."""
+    named the address itself; of a layer that is not trusted the allowed hosts alone."""
     if not service.trusted:
-        return "public"
+        return only_hosts(service.allow_hosts)
     return "private" if service.address_by_host else service.network
 
 

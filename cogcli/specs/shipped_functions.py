@@ -1,11 +1,11 @@
-"""The shipped functions that anybody's binding may call (docs/reference/service.md#trust)."""
+"""The shipped functions that a project may call before it is trusted (docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 _PACKAGE: Final = "cogcli.official."
-UNGUARDED: Final = frozenset(
+OPEN_FUNCTIONS: Final = frozenset(
     f"{_PACKAGE}{line.split()[0]}:{function}"
     for line in """
         actions extract_actions
@@ -15,13 +15,12 @@ UNGUARDED: Final = frozenset(
         budget estimate_budget
         chunks cut_text
         classify classify_by_cues
-        code analyze_source extract_diff format_source
+        code analyze_source extract_diff
         data check_json merge_objects parse_json profile_records
         decision justify_option
         document check_path read_text
         email read_mailbox
         extract find_entities
-        fetch fetch_page
         fs list_files read_file
         git read_log
         guards check_constraint gate_output
@@ -29,7 +28,6 @@ UNGUARDED: Final = frozenset(
         licences detect_licence
         logs parse_log
         markup extract_body
-        memory retrieve_entry search_vectors store_entry
         model_output sanitize_output validate_response
         options analyze_options score_options
         pdf read_pdf
@@ -41,9 +39,7 @@ UNGUARDED: Final = frozenset(
         quality score_output
         records deduplicate join_records merge_records transform_records
         report compose_sections
-        research retrieve_sources
         schema validate
-        search search
         secret_values detect_secrets
         sentiment rate_sentiment
         sheets read_sheet
@@ -62,6 +58,10 @@ UNGUARDED: Final = frozenset(
     """.strip().splitlines()
     for function in line.split()[1:]
 )
-"""`module:function` of every function that a shipped binding calls for a capability that nobody has to confirm and that
-standard trust is enough for, but for those that start a program which their arguments name. A layer that is not trusted
-calls no other: a capability of its own would ask for neither."""
+"""`module:function` of each shipped function that computes, or reads files inside the project, and does nothing else.
+
+It has no effect, reaches no network and no store, starts no program, and its capability asks for no confirmation and no
+more than standard trust.
+"""
+FETCH_PAGE: Final = f"{_PACKAGE}fetch:fetch_page"
+"""Reaches the network: a project that is not trusted may call it for the hosts of `--allow-host` alone."""

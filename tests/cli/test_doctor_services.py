@@ -101,7 +101,11 @@ def test_a_program_that_is_not_there_is_told(project: Any) -> None:
 def test_an_untrusted_project_is_not_asked(project: Any) -> None:
     remote(project, "there", GONE)
     project.env["COGCLI_TRUST_PROJECT"] = "0"
-    assert checks(project, "--net")["there"]["status"] == "skipped"
+    found = [
+        each for each in project.run("doctor", "--json", "--net").json["checks"] if each["name"] == "there"
+    ]
+    assert [each["status"] for each in found] == ["error", "skipped"]
+    assert "is not called" in found[0]["message"]
 
 
 def test_a_literal_secret_in_a_file_is_not_shown_by_the_check_that_finds_it(project: Any) -> None:

@@ -17,10 +17,9 @@ TEXT = "text=The harbour opens at six. Ships wait in the bay. Tugs bring them in
 
 @pytest.fixture
 def copied(project: Any) -> Any:
-    """A project without anything but the example; it is not trusted."""
+    """A project without anything but the example."""
     project.write("cogcli.toml", "")
     shutil.copytree(EXAMPLE, project.root / ".agent-skills")
-    del project.env["COGCLI_TRUST_PROJECT"]
     return project
 
 

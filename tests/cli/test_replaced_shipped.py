@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks.packs import check_agent
-from cogcli.specs.layers import layers_for
+from cogcli.specs.layers import builtin_root, layers_for
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.shipped_functions import UNGUARDED
+from cogcli.specs.shipped_functions import OPEN_FUNCTIONS
 
 
 @pytest.fixture
@@ -199,10 +200,18 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
     project.run(*run).assert_ok()
     assert project.run("bindings", "explain", "doc.path.check").out.startswith("doc.path.check → lenient")
     del project.env["COGCLI_TRUST_PROJECT"]
+    ran = project.run(*run).assert_ok().json  # the shipped skill behind the shipped gate
+    assert [each["code"] for each in ran["warnings"]] == ["service.untrusted"]
+    started = json.loads((Path(project.root) / ran["dir"] / "events.jsonl").read_text().splitlines()[0])
+    assert started["payload"]["selection"]["doc.path.check"]["primary_binding_id"] != "lenient"
+    shipped = Path(builtin_root(), "skills/official/secrets/file/skill.yaml").read_text()
+    project.write("skills/local/own/file/skill.yaml", shipped.replace("id: secrets.file", "id: own.file"))
+    run = ("run", "own.file", "-p", "path=note.txt", "--json")
     refused = project.run(*run).assert_exit(3).json["error"]
     assert refused["code"] == "service.untrusted"
     assert "does not say what is allowed in place of what is shipped" in refused["message"]
-    assert "secrets.file" not in usable(project)
+    assert "secrets.file" in usable(project)
+    assert "own.file" not in usable(project)
 
 
 def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_project(project: Any) -> None:
@@ -250,7 +259,7 @@ def test_what_wants_a_confirmation_is_not_called_by_bindings_of_an_untrusted_pro
     assert kept.read_text() == "after"
 
 
-def test_unguarded_are_the_functions_of_shipped_capabilities_that_nobody_has_to_confirm() -> None:
+def test_open_are_the_shipped_functions_that_compute_or_read_files_and_that_nobody_has_to_confirm() -> None:
     catalog = Registry(layers_for(), protocols=PROTOCOLS, base=".").everything()
     open_to_all = set()
     for binding in catalog.bindings.values():
@@ -261,10 +270,15 @@ def test_unguarded_are_the_functions_of_shipped_capabilities_that_nobody_has_to_
         is_guarded = safety and (
             safety.requires_confirmation or safety.trust_level in ("elevated", "privileged")
         )
-        if module and not is_guarded:
+        reaches_out = catalog.services[binding.service].declares_network
+        has_effect = catalog.capabilities[binding.capability].effect != "none"
+        if module and not is_guarded and not reaches_out and not has_effect:
             open_to_all.add(f"{module}:{binding.operation}")
-    starts_what_is_named = {f"cogcli.official.commands:{name}" for name in ("transcribe", "translate")}
-    assert open_to_all - starts_what_is_named == UNGUARDED
+    starts_a_program = {"commands:transcribe", "commands:translate", "code:format_source"}
+    reads_a_store = {"memory:retrieve_entry", "memory:search_vectors"}
+    others = {f"cogcli.official.{name}" for name in starts_a_program | reads_a_store}
+    assert others <= open_to_all
+    assert open_to_all - others == OPEN_FUNCTIONS
 
 
 @pytest.mark.parametrize(

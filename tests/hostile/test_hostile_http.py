@@ -75,7 +75,10 @@ def test_H06_saying_private_does_not_open_everything(project: Any, url: str) -> 
 def test_H03_private_addresses_need_a_trusted_project(project: Any) -> None:
     with serving(ok) as server:
         command = remote(project, "openapi", server.url, "ask")
-        assert attack(project, *command, env={"COGCLI_TRUST_PROJECT": ""}).error == "safety.scope"
+        untrusted = {"COGCLI_TRUST_PROJECT": ""}
+        assert attack(project, *command, env=untrusted).error == "service.untrusted"
+        assert attack(project, *command, "--allow-host", "127.0.0.1", env=untrusted).code != 0
+        assert server.connections == 0
         assert server.connections == 0
         assert attack(project, *command).code == 0
     hold_all_episodes(project)

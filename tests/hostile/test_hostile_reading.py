@@ -141,13 +141,14 @@ def test_what_the_person_names_is_read(untrusted: Project, isolation: str) -> No
         assert untrusted.run("run", "canary.reader", *flags).assert_ok().json["text"] == NOTES
 
 
-def test_named_inside_a_list_counts_and_a_folder_or_a_sentence_does_not(untrusted: Project) -> None:
+def test_typed_inside_a_list_or_as_a_folder_counts_and_a_sentence_does_not(untrusted: Project) -> None:
     notes = str(untrusted.home / "notes.txt")
     _literal(untrusted, notes)
     skill = untrusted.root / "skills/local/canary/literal/skill.yaml"
     skill.write_text(skill.read_text().replace("inputs: {}", "inputs: {said: {type: any}}"))
-    for said in (untrusted.home, f"what does {notes} say?", f"{notes}/"):
+    for said in (untrusted.home / "temporary", f"what does {notes} say?", f"{notes}/"):
         _refused(untrusted, "run", "canary.literal", "-p", f"said={said}")
+    untrusted.run("run", "canary.literal", "-p", f"said={untrusted.home}").assert_ok()
     untrusted.run("run", "canary.literal", "-p", f"said:={json.dumps({'files': [notes]})}").assert_ok()
 
 

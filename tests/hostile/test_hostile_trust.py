@@ -525,8 +525,18 @@ def test_every_kind_of_trap_springs_once_the_project_is_trusted(tmp_path: Path) 
             shutil.rmtree(trap.project.root / ".cogcli")
 
 
+def _move_skill(trap: Trap, tag: str) -> None:
+    """Lay the skill that calls the module of a place into that place."""
+    own = f"skills/local/canary/{tag}-thread/skill.yaml"
+    trap._write(trap.root / PLACES[tag] / own, (trap.project.root / own).read_text())
+
+
 def test_a_root_that_the_person_names_is_trusted_whoever_else_names_it(tmp_path: Path) -> None:
     with trapped(tmp_path) as trap:
+        trap.run("run", "canary.reg-thread", "--registry", "reg")
+        assert trap.sprung() == set()  # the root is the user's, the skill is the project's
+        for tag in ("reg", "beside", "linked"):
+            _move_skill(trap, tag)
         trap.run("run", "canary.reg-thread", "--registry", "reg")
         assert trap.sprung() == {"module-reg"}
         trap.forget()

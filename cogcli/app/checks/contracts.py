@@ -48,6 +48,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.examples import Example, content_of, examples_of, is_inside
 from cogcli.specs.layers import BUILT_IN, Layer
+from cogcli.specs.registry import catalog_without_trust
 from cogcli.specs.selection import SelectionOptions
 from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.verification.contract import (
@@ -151,6 +152,10 @@ class _ContractCalls:
         self._settings = settings
         self._options = selection_options(settings)
         self._layers = Layers(settings)
+        distrust = open_registry(settings).without_trust().distrust
+        if distrust:
+            # The project chooses among bindings, so that only what is open to it is called.
+            catalog = catalog_without_trust(catalog, distrust)
         self._catalog = _without_fallbacks(catalog)
         self._folder = folder
         self._real = real
@@ -269,9 +274,14 @@ class _ContractCalls:
         return fold
 
     def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
-        # Files are not confined to those of a project that is not trusted: what such a one says is not called.
-        return environment_of(self._settings.copy_for_run())._replace(
-            reads=None,
+        environment = environment_of(self._settings.copy_for_run())
+        reads = environment.reads
+        if reads is not None and reads.folder:
+            reads = reads._replace(named_folders=(os.path.realpath(self._folder),))
+        else:
+            reads = None
+        return environment._replace(
+            reads=reads,
             runs_dir=os.path.join(self._folder, "runs"),
             state_dir=os.path.join(self._folder, "state", "cogcli"),
             store_dir=os.path.join(self._folder, "state", "stores"),

@@ -13,8 +13,8 @@ from cogcli.app.checks.doctor_model import model_checks
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
-from cogcli.app.needs import REPLACED, MissingNeeds, counted, counted_text
-from cogcli.app.registry import selection_options
+from cogcli.app.needs import REPLACED, MissingNeeds, counted, counted_text, find_needs
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
@@ -57,7 +57,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
             *_registry(found),
             *services(settings, found, net=net),
         ]
-        needs = MissingNeeds(found.catalog, selection_options(settings))
+        needs = find_needs(open_registry(settings), found.catalog, selection_options(settings))
         checks += _shipped(settings, found, needs)
         skills = [needs.skill(id) for id in found.catalog.skills]
         bound = sum(not needs.capability(id) for id in found.catalog.capabilities)

@@ -22,7 +22,7 @@ from cogcli.core.errors import BindingResolutionError, CogcliError, RuntimeError
 from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.eligibility import unset_variables_text, untrusted_reason, variables_of
+from cogcli.specs.eligibility import unset_variables_text, untrusted_reasons, variables_of
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service, network_of
@@ -121,7 +121,7 @@ def _problems(
 def _unusable(service: Service) -> Iterator[DoctorCheck]:
     """The checks for missing trust, and for libraries that calls need and that are not installed."""
     error = partial(DoctorCheck, "services", service.id, "error")
-    if reasons := list(untrusted_reason(service)):
+    if reasons := list(untrusted_reasons(service)):
         yield error(
             "; ".join(reason.text.partition("`: ")[2] for reason in reasons), (), "cogcli config trust"
         )

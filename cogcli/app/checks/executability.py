@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, sound_catalog
-from cogcli.app.needs import NETWORK, MissingNeeds, Need, called_first, outside_need
-from cogcli.app.registry import selection_options
+from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.skill_test_run import CaseRun
 from cogcli.app.skill_tests import CaseResults, all_cases, run_cases, unmet_needs
@@ -45,7 +45,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     cases, tested = _tested(settings, by_skill)
     for case in cases:
         by_skill[case.skill_id].append(case)
-    needs = MissingNeeds(catalog, selection_options(settings))
+    needs = find_needs(open_registry(settings), catalog, selection_options(settings))
     results = {result.id: result for result in tested.results.results}
     checked = tuple(
         _checked(

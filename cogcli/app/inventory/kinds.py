@@ -13,7 +13,7 @@ from cogcli.app.inventory.skill import (
     skill_row,
     texts_of_skill,
 )
-from cogcli.app.needs import MissingNeeds
+from cogcli.app.needs import MissingNeeds, find_needs
 from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
@@ -47,7 +47,8 @@ class InventoryView(NamedTuple):
 def view_of(settings: Settings, catalog: Catalog) -> InventoryView:
     """A catalog as a command without flags of selection sees it."""
     options = selection_options(settings)
-    return InventoryView(catalog, options, Layers(settings), MissingNeeds(catalog, options))
+    needs = find_needs(open_registry(settings), catalog, options)
+    return InventoryView(catalog, options, Layers(settings), needs)
 
 
 def whole_view(settings: Settings) -> InventoryView:

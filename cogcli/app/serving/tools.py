@@ -18,6 +18,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound
+from cogcli.runs.input_origins import CLIENT
 from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
 from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
@@ -41,7 +42,8 @@ class Served(NamedTuple):
         inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
             raise ProblemsFound(wrong)
-        return self.loaded._replace(inputs=inputs)
+        request = self.loaded.request._replace(origins=dict.fromkeys(given, CLIENT))
+        return self.loaded._replace(inputs=inputs, request=request)
 
 
 class Offer(NamedTuple):

@@ -45,8 +45,6 @@ class Settings:
         self.environ = environ
         self.base = base or working_directory()
         self.project = find_project(self.base)
-        self.named: list[Any] = []
-        """The inputs of a run from the command line: a shipped function may read the files that they name."""
         self._files: list[ConfigFile] | None = None
         self._trust: Trust | None = None
         self._clock: Clock | None = None
@@ -151,16 +149,15 @@ class Settings:
         return next((file for file in holding if self._counts(file, dotted)), None)
 
     def _counts(self, file: ConfigFile, name: str) -> bool:
-        """Whether a file may say this: a project says what an agent does, which services are preferred, and whether
-        what is shipped is left out, with the safety of its capabilities, only once it is trusted."""
-        return not file.project or ("." not in name and name not in _OF_TRUSTED) or bool(self.trust)
+        """Whether a file decides this. Of a project that is not trusted only `registry` counts: where its specs are."""
+        return not file.project or name == "registry" or bool(self.trust)
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
         """Per source of a list of directories: absolute paths, origin, and whether it is the project's file."""
         found: list[tuple[list[str], str, bool]] = [
             (file.values[name], f"{file.shown}:{file.lines[name]}", file.project)
             for file in reversed(self.files)
-            if name in file.values
+            if name in file.values and self._counts(file, name)
         ]
         found.append((self._from_environment(name, KEYS[name]) or [], variable(name), False))
         found.append((self.flags.get(name) or [], f"--{name}", False))
@@ -178,7 +175,13 @@ class Settings:
             Root(path, own, os.path.realpath(path) in lenient)
             for paths, _, own in self._sources("registry")
             for path in paths
+            if not own or self._may_hold_specs(path)
         ]
+
+    def _may_hold_specs(self, root: str) -> bool:
+        """Whether a root that the project names is read: before it is trusted those inside its folder alone."""
+        real, home = os.path.realpath(root), os.path.realpath(self.project or "")
+        return real == home or real.startswith(home.rstrip(os.sep) + os.sep) or bool(self.trust)
 
     def _lenient_roots(self) -> set[str]:
         """The real paths of the roots whose contradictions are warnings. A project says so of any root, as far as it is
@@ -194,12 +197,10 @@ class Settings:
         return {root for root, contracts in said.items() if contracts == "lenient"}
 
     def file_roots(self, name: str) -> list[list[str]]:
-        """The roots of files by who declares them: a file lies in a root of each. The file of a project counts for what
-        it keeps from being read, trusted or not; for what may be written once it is trusted. Raises as `value`."""
+        """The roots of files by who declares them: a file lies in a root of each. Raises as `value`."""
         for problem in self.problems:
             raise problem
-        trusted = name == "files.roots" or bool(self.project and self.trust)
-        return [paths for paths, _, own in self._sources(name) if trusted or not own]
+        return [paths for paths, _, _ in self._sources(name)]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
         text = system_text.variable(self.environ, variable(name))
@@ -311,7 +312,6 @@ class Settings:
         return display_path(path, self.base)
 
 
-_OF_TRUSTED = ("prefer", "builtin", ROOTS)
 _NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
 
 

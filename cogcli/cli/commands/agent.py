@@ -20,6 +20,7 @@ from cogcli.cli.run_skill import parse_budget, parse_pairs, run_options
 from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.governance.budgets import flatten
 from cogcli.runs.given_inputs import json_value, raise_together
+from cogcli.runs.input_origins import TYPED
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
@@ -93,7 +94,8 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     raise_together(problems)
     options["trace_id"] = options["trace_id"] or given.trace_id or None
     options["tags"] = {**given.tags, **options["tags"]}
-    run = RunRequest(skill_id="", inputs={}, frame={}, policy=policy, **options)
+    origins = dict.fromkeys(_params(flags.param, []), TYPED)
+    run = RunRequest(skill_id="", inputs={}, origins=origins, frame={}, policy=policy, **options)
     return GivenInvocation(given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt")
 
 

@@ -13,7 +13,7 @@ from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
-from cogcli.cli.run_skill import parse_pairs
+from cogcli.cli.run_skill import parse_allowed_hosts, parse_pairs, warn_of_distrust
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.launch import launch
@@ -65,8 +65,11 @@ def rerun(
     if failed_items and (first or given.doubtful):
         what = "`--failed-items` cannot be given together with `--from` or `-p`"
         raise UsageError("usage.flag", what, hint="the items of the earlier run are repeated as they were")
-    asked = RerunRequest(first, failed_items, _overrides(context, flags), given.inputs, given.problems)
+    asked = RerunRequest(
+        first, failed_items, _overrides(context, flags), given.inputs, given.problems, given.origins
+    )
     prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
+    warn_of_distrust(context, "skill", prepared.skill.id)
     choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if flags.plan:
@@ -94,6 +97,7 @@ def _overrides(context: CommandContext, flags: RerunFlags) -> dict[str, Any]:
         changed["confirmed"] = tuple(flags.confirm)
     if flags.bind:
         changed["binds"] = parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems)
+    changed["allow_hosts"] = parse_allowed_hosts(flags.allow_host, problems)
     if flags.tag:
         changed["tags"] = parse_pairs(flags.tag, "--tag", "k=v", problems)
     for problem in problems:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from cogcli.app import episodes
+from cogcli.app.run_skill import parse_hosts
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
 from cogcli.cli.options import (
     EXECUTION,
     SAFETY,
+    AllowHost,
     Flags,
     Progress,
     argument,
@@ -48,6 +50,7 @@ class ResumeFlags(Flags):
     allow_changed_specs: bool = switch(
         "--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY
     )
+    allow_host: AllowHost
     abort: bool = switch(
         "--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY
     )
@@ -89,6 +92,7 @@ def resume(
         abort=_abort(flags),
         durability=str(context.settings.value("durability")),
         timeout=flags.timeout,
+        allow_hosts=parse_hosts(flags.allow_host),
     )
     result, listener = resume_run(context, directory, request)
     if not flags.abort:

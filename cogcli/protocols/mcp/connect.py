@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cogcli.core.addresses import literal_refusal
+from cogcli.core.allowed_hosts import host_refusal
 from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
 from cogcli.core.search_path import NAME as SEARCH_PATH
 from cogcli.core.search_path import resolve_entries
@@ -76,7 +77,8 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
 
     url, secrets, network = service.settings["url"], context.secrets, network_of(service)
     parts = urlsplit(url)
-    if refusal := literal_refusal(parts.hostname or "", network):
+    host = parts.hostname or ""
+    if refusal := host_refusal(host, parts.port, network) or literal_refusal(host, network):
         raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
     own = {
         **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),

@@ -3,8 +3,8 @@ project that is not trusted:
 
 1. Files below its folder, after links are followed: a link is written by the project.
 2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`: they are the user's, such as history and episodes.
-3. Files that the user named as inputs of this run, anywhere, unless a link of the project leads there. A named pipe or
-   a device among them is refused as what it is.
+3. Files that the user typed as inputs of this run, and those below folders that the user typed, anywhere, unless a link
+   of the project leads there. A named pipe or a device among them is refused as what it is.
 
 The path is checked before anything is opened, so that a refusal gives away nothing about the file.
 """
@@ -30,16 +30,29 @@ class ReadRefused(ServiceResolutionError):
 
 
 class Reads(NamedTuple):
-    """The folder of a project that is not trusted, empty for any, and the files outside it that the user named; and the
-    declared roots; all with links followed."""
+    """Which files may be read; all paths with links followed."""
 
     folder: str
+    """The folder of a project that is not trusted; empty for any file."""
     named: frozenset[str] = frozenset()
+    """Files outside that folder that the user typed."""
     roots: Roots = ()
+    """The declared roots."""
+    named_folders: tuple[str, ...] = ()
+    """Folders outside that folder that the user typed, or that the command itself has filled."""
+
+    def with_typed(self, inputs: Any) -> Reads:
+        """These files, and those outside of the project that typed inputs name: a path is a whole text of a value."""
+        if not self.folder:
+            return self
+        paths = list(_typed_paths(inputs, self.folder))
+        files = {path for path in paths if not os.path.isdir(path)}
+        folders = dict.fromkeys(path for path in paths if os.path.isdir(path))
+        return self._replace(named=self.named | files, named_folders=(*self.named_folders, *folders))
 
     def checked_path(self, path: str) -> str:
         """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read, and
-        RejectedError for one outside of the roots, and for what was named and is no regular file."""
+        RejectedError for one outside of the roots, and for what was typed and is no regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
@@ -48,28 +61,35 @@ class Reads(NamedTuple):
             raise error
         if not self.folder:
             return real or path
-        within = os.path.relpath(real, self.folder).split(os.sep) if is_below(real, self.folder) else []
-        is_in_project = bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
-        if real in self.named and (fault := irregular(path)):
+        if is_below(real, self.folder):
+            within = os.path.relpath(real, self.folder).split(os.sep)
+            is_named, is_readable = False, not set(within).intersection(_NOT_OF_THE_PROJECT)
+        else:
+            is_readable = is_named = self._is_named(real)
+        if is_named and not os.path.isdir(real) and (fault := irregular(path)):
             text = f"`{visible(path[:_SHOWN])}` {fault}"
             error = RejectedError("call.rejected", text, hint="save what it gives as a file", left=False)
             error.reason = "bad-data"
             raise error
-        if real in self.named or is_in_project:
+        if is_readable:
             return real
         raise ReadRefused(
             "service.untrusted",
             f"`{visible(path[:_SHOWN])}` is not read: the project is not trusted, so only files of its folder are,"
-            " and those that the command line names as inputs",
+            " and those that you type as inputs",
             hint="trust the project, if you trust what it reads: cogcli config trust",
             left=False,
         )
 
+    def _is_named(self, real: str) -> bool:
+        return real in self.named or any(
+            real == folder or is_below(real, folder) for folder in self.named_folders
+        )
 
-def reads_of(project: str, inputs: Any) -> Reads:
-    """The files that may be read under a project that is not trusted, in a run with these inputs."""
-    folder = os.path.realpath(project)
-    return Reads(folder, frozenset(_named_files(inputs, folder)))
+
+def reads_of(project: str) -> Reads:
+    """The files that may be read under a project that is not trusted, before any is typed."""
+    return Reads(os.path.realpath(project))
 
 
 def confine(function: Callable[..., Any], reads: Reads) -> Any:
@@ -82,8 +102,8 @@ def confine(function: Callable[..., Any], reads: Reads) -> Any:
     return None if variable is None else (variable, variable.set(reads.checked_path))
 
 
-def _named_files(inputs: Any, folder: str) -> Iterator[str]:
-    """The files outside a folder whose path is a whole text anywhere in a value."""
+def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
+    """The files and folders outside a folder whose path is a whole text anywhere in a value, links followed."""
     pending = [inputs]
     while pending:
         value = pending.pop()
@@ -93,7 +113,7 @@ def _named_files(inputs: Any, folder: str) -> Iterator[str]:
             pending += value
         elif isinstance(value, str) and value and "\0" not in value:
             real = os.path.realpath(value)
-            is_outside = os.path.exists(value) and not os.path.isdir(value) and not is_below(real, folder)
+            is_outside = os.path.exists(value) and real != folder and not is_below(real, folder)
             if is_outside and not _follows_project_link(value, folder):
                 yield real
 

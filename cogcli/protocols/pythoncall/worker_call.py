@@ -33,8 +33,8 @@ def call(
     entered()
     reads = None
     if request["reads"]:
-        folder, named, roots = request["reads"]
-        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)))
+        folder, named, roots, folders = request["reads"]
+        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)), tuple(folders))
     write_roots = tuple(map(tuple, request["write_roots"]))
     token = ACCESS.set(HostAccess(roots=reads.roots if reads else (), write_roots=write_roots))
     try:

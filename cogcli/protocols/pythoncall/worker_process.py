@@ -139,7 +139,7 @@ class Worker:
             "operation": request.operation,
             "seconds": max(0.0, deadline - time.monotonic()),
             "cap": request.cap,
-            "reads": [reads.folder, sorted(reads.named), reads.roots] if reads else None,
+            "reads": [reads.folder, sorted(reads.named), reads.roots, reads.named_folders] if reads else None,
             "write_roots": request.write_roots,
         }
         self._channel.queue(to_frame(orjson.dumps(head)) + to_frame(request.payload))

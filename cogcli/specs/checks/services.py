@@ -23,6 +23,9 @@ def check_services(context: CheckContext) -> None:
         if protocol is not None:
             protocol.checks().service(context, service)
         for key in ("base_url", "url"):
+            # A run that trusts nothing calls none of them; it is told so where one would be chosen.
+            if context.catalog.distrust:
+                continue
             if key in service.settings and not names_in_address(service.settings[key]):
                 _check_address(service, key, report)
         # What comes with the package is used by those who set its variables: no one has to.

@@ -51,9 +51,9 @@ def test_files_named_on_the_command_line_may_be_read(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, trusted=False)
     named = tmp_path / "named.txt"
     named.write_text("x")
-    settings.named.append(str(named))
     reads = environment_of(settings).reads
     assert reads is not None
+    reads = reads.with_typed([{"paths": [str(named)]}])
     assert reads.checked_path(str(named)) == str(named)
 
 
@@ -61,9 +61,10 @@ def test_a_pipe_or_device_that_is_named_is_refused_as_what_it_is(tmp_path: Path)
     settings = settings_of(tmp_path, trusted=False)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    settings.named += [str(pipe), "/dev/null", str(tmp_path)]
+    (tmp_path / "elsewhere").mkdir()
     reads = environment_of(settings).reads
     assert reads is not None
+    reads = reads.with_typed([str(pipe), "/dev/null", str(tmp_path / "elsewhere")])
     for path, kind in ((str(pipe), "a named pipe"), ("/dev/null", "a device")):
         with pytest.raises(CogcliError) as refused:
             reads.checked_path(path)
@@ -71,6 +72,8 @@ def test_a_pipe_or_device_that_is_named_is_refused_as_what_it_is(tmp_path: Path)
             "call.rejected",
             f"`{path}` is {kind}, not a regular file",
         )
+    below = str(tmp_path / "elsewhere/below.txt")
+    assert reads.checked_path(below) == below
     with pytest.raises(CogcliError, match="not trusted"):
         reads.checked_path(str(tmp_path))
     with pytest.raises(CogcliError, match="not trusted"):  # nobody named it: what it is stays untold

@@ -346,7 +346,7 @@ def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(project: Proj
     project.write("picture.png", PICTURE)
     outside = tmp_path / "outside.png"
     outside.write_bytes(PICTURE)
-    reads = reads_of(str(project.root), {})
+    reads = reads_of(str(project.root))
     assert read_file(str(project.root / "picture.png"), "format", reads) == "png"
     with pytest.raises(ReadRefused):
         read_file(str(outside), "base64", reads)

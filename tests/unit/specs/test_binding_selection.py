@@ -373,7 +373,8 @@ def web(**keys: Any) -> Service:
         (python("cogcli.official.text", trusted=False), "pythoncall", "service.untrusted"),
         (service("x", "mcp", command="run", trusted=False), "mcp", "service.untrusted"),
         (web(auth_ref="file:/secret", trusted=False), "openapi", "service.untrusted"),
-        (web(trusted=False), "openapi", None),
+        (web(trusted=False), "openapi", "service.untrusted"),
+        (web(), "openapi", None),
         (python("mine"), "pythoncall", None),
         (python("mine", trusted=False), "pythoncall", "service.untrusted"),
         (python("mine", isolation="thread"), "pythoncall", None),
@@ -409,11 +410,50 @@ def test_headers_of_an_untrusted_binding_get_no_variable() -> None:
     assert select(catalog(WEB, lent._replace(trusted=True)), "a.b", ENVIRON).usable == ("one",)
 
 
-def test_several_reasons_are_all_told_and_an_unset_variable_first() -> None:
+def test_a_call_that_is_not_trusted_is_refused_for_that_alone() -> None:
+    """No user sets a variable for a project that does not get it."""
     used = service("x", base_url="https://a.example", auth_ref="TOKEN", trusted=False)
     error = refused(catalog(used, binding("one", "x", "openapi")))
-    assert error.code == "binding.ineligible"
-    assert error.message.index("`TOKEN` is not set") < error.message.index("not trusted")
+    assert error.code == "service.untrusted"
+    assert "TOKEN" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "is_called"),
+    [
+        ("https://a.example/v1", ("a.example",), True),
+        ("https://A.Example./v1", ("a.example",), True),
+        ("http://a.example", ("a.example",), True),
+        ("https://a.example:8443", ("a.example:8443",), True),
+        ("https://a.example:8443", ("a.example",), False),
+        ("https://a.example", ("a.example:8443",), False),
+        ("https://b.a.example", ("a.example",), False),
+        ("https://a.example.b", ("a.example",), False),
+        ("https://a.example", ("b.example",), False),
+        ("https://a.example", (), False),
+    ],
+)
+def test_an_allowed_host_is_called_by_exactly_its_name(
+    address: str, hosts: tuple[str, ...], is_called: bool
+) -> None:
+    found = catalog(service("x", base_url=address, trusted=False), binding("one", "x", "openapi"))
+    options = SelectionOptions(allow_hosts=hosts)
+    if is_called:
+        assert select(found, "a.b", options).usable == ("one",)
+    else:
+        error = refused(found, options)
+        assert error.code == "service.untrusted"
+        assert "--allow-host" in error.hint
+        assert "cogcli config trust" in error.hint
+
+
+def test_an_allowed_host_gets_no_secret() -> None:
+    used = service("x", base_url="https://a.example", auth_ref="TOKEN", trusted=False)
+    error = refused(
+        catalog(used, binding("one", "x", "openapi")), ENVIRON._replace(allow_hosts=("a.example",))
+    )
+    assert error.code == "service.untrusted"
+    assert "--allow-host" not in error.hint
 
 
 def test_a_missing_or_broken_service_is_told() -> None:
