@@ -33,6 +33,7 @@ from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunRequest
 from cogcli.runs.results import Control, RunResult
 from cogcli.runs.resume import ResumeRequest
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.pack import MODES
 
 __all__ = [
@@ -97,7 +98,7 @@ _EXPECTED: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "bind": (_maps_to(_is_text), "a mapping of capabilities to bindings"),
     "pack": (_is_text, "ID or ID@VERSION"),
     "intent": (_is_text, "a text"),
-    "user": (_is_text, "a text"),
+    "user": (is_user_id, USER_ID_WORDS),
     "safety_mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
     "budget": (_maps_to(_is_number), "a mapping of names to whole numbers"),
     "allow_hosts": (_are_texts, "a list of host names"),

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from cogcli.agent.profile import UserProfile
 from cogcli.app.episodes import store_of
@@ -15,6 +14,7 @@ from cogcli.app.stores import has_store, store_directory
 from cogcli.context.inputs import User
 from cogcli.context.memory import fault_of
 from cogcli.core.errors import UsageError
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import MEMORY
 from cogcli.stores.agent_store import AgentStore, Consolidated
@@ -22,15 +22,23 @@ from cogcli.stores.interactions import Interaction
 from cogcli.stores.learned import ProfileEntry
 from cogcli.stores.sessions import SessionSnapshot
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-
 
 def require_id(text: str, where: str) -> str:
-    """The id of a user or a session. Raises UsageError for what is none."""
-    if not _ID.fullmatch(text):
-        expected = "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
-        raise UsageError("usage.value", f"{where}: found `{text[:60]}`", expected=expected)
+    """Return the id of a user or a session. Raises UsageError for any other text."""
+    if not is_user_id(text):
+        raise UsageError("usage.value", f"{where}: found `{text[:60]}`", expected=USER_ID_WORDS)
     return text
+
+
+def _require_user(settings: Settings, tenant: str, user: str) -> None:
+    """Raise UsageError for a text that is no id of a user, unless data is stored under it: earlier versions did so."""
+    if is_user_id(user):
+        return
+    if has_store(settings, MEMORY):
+        with open_agent_store(settings) as store:
+            if any(store.export(tenant, user).values()):
+                return
+    require_id(user, "the user")
 
 
 @contextmanager
@@ -75,8 +83,8 @@ def profile_of(settings: Settings, tenant: str, user: User, layer: MemoryLayer) 
 
 def profile_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
     """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence and episodes, and who
-    promoted it."""
-    require_id(user, "the user")
+    promoted it. Raises as `_require_user`."""
+    _require_user(settings, tenant, user)
     if not has_store(settings, MEMORY):
         return {**UserProfile(user).to_payload(), "tenant_id": tenant, "entries": []}
     with open_agent_store(settings) as store:
@@ -98,7 +106,8 @@ def export_payload(settings: Settings, tenant: str, user: str) -> dict[str, Any]
 
 def forget(settings: Settings, tenant: str, user: str) -> dict[str, Any]:
     """Delete all that is held of a user: what was deleted by table, and the episodes that still name the user. Raises
-    `memory.busy` as long as others read the old state: then it is to be done again. As `Database`."""
+    `memory.busy` as long as others read the old state: then it is to be done again. As `Database`, `_require_user`."""
+    _require_user(settings, tenant, user)
     deleted: dict[str, int] = {}
     if has_store(settings, MEMORY):
         with open_agent_store(settings) as store:

@@ -21,6 +21,7 @@ from cogcli.episode.layout import is_trace_id
 from cogcli.governance.budgets import DEFAULTS, merge_limits
 from cogcli.governance.policy import Policy
 from cogcli.runs.state_view import StateOfRun
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.pack import PROPOSAL_CLASSES, Pack
 from cogcli.specs.skill_tools import skill_tools
 from cogcli.stores import KNOWLEDGE, MEMORY
@@ -97,10 +98,13 @@ def _user(raw: dict[str, Any]) -> User:
     for name, value in raw.items():
         if name not in known or not isinstance(value, known[name]):
             raise UsageError("input.type", f"`user.{name}` of the request: expected {', '.join(known)}")
+    if "user_id" in raw and not is_user_id(raw["user_id"]):
+        text = f"`user.user_id` of the request: found `{raw['user_id'][:60]}`"
+        raise UsageError("usage.value", text, expected=USER_ID_WORDS)
     consent = tuple(raw.get("consent") or ())
     if any(each not in PROPOSAL_CLASSES for each in consent):
         raise UsageError("usage.value", f"`user.consent`: expected {', '.join(PROPOSAL_CLASSES)}")
-    return User(raw.get("user_id") or "default", raw.get("role", ""), consent)
+    return User(raw.get("user_id", "default"), raw.get("role", ""), consent)
 
 
 def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:

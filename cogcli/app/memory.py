@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -16,12 +15,12 @@ from cogcli.context.memory import fault_of, recall
 from cogcli.core.errors import UsageError
 from cogcli.core.system_text import require_text
 from cogcli.core.terminal_text import is_plain_name
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.pack import MemoryLayer
 from cogcli.stores import MEMORY
 from cogcli.stores.memory_rows import STATES, StoredProposal
 from cogcli.stores.memory_store import CODE, Decision, MemoryStore
 
-_USER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MOST_BY: Final = 100
 FETCHED: Final = 4
 """How many times `top_k` memories are fetched: those that may be recalled, and as many that may not."""
@@ -56,9 +55,8 @@ def scope_of(
 ) -> MemoryScope:
     """The scope that flags name: the tenant is the pack's where there is one. Raises UsageError; with a pack as
     `find_pack`."""
-    if user is not None and not _USER.fullmatch(user):
-        expected = "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit"
-        raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=expected)
+    if user is not None and not is_user_id(user):
+        raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
     named = MemoryScope(tenant or "local", user or "", tuple(consent))
     if pack is None:
         return named

@@ -23,6 +23,7 @@ from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.results import RunResult
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.sample_inputs import sample_words
 
 
@@ -78,6 +79,9 @@ def policy_request(settings: Settings, given: PolicyRequest, skill_id: str = "")
     if given.user and not given.pack:
         hint = "add --pack and --intent"
         raise UsageError("usage.flag", "`--user` is for the rules of a pack", hint=hint)
+    if given.user and not is_user_id(given.user):
+        text = f"the user of a run: found `{given.user[:60]}`"
+        raise UsageError("usage.value", text, expected=USER_ID_WORDS)
     if given.pack:
         from cogcli.app.packs import resolve_pack  # most runs have no pack
 

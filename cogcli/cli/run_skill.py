@@ -27,6 +27,7 @@ from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import Control, RunResult
+from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 
 
 def run_skill(
@@ -116,6 +117,7 @@ def _policy_request(
     """What the flags say of the policy of a run; None where they say nothing. Raises
     EnvironmentRefusal as `policy_request`."""
     budget = parse_budget(flags.budget, problems)
+    require_user_flag(flags.user, problems)
     request = PolicyRequest(
         flags.pack or "", flags.intent or "", flags.user or "", flags.safety_mode or "", budget
     )
@@ -124,6 +126,12 @@ def _policy_request(
     except UsageError as error:
         problems.append(error)
         return None
+
+
+def require_user_flag(user: str | None, problems: list[CogcliError]) -> None:
+    """Add an error to `problems` if `--user` is given and is no id of a user."""
+    if user is not None and not is_user_id(user):
+        problems.append(UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS))
 
 
 def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from cogcli.cli.inputs import object_of
 from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
-from cogcli.cli.run_skill import parse_budget, parse_pairs, run_options
+from cogcli.cli.run_skill import parse_budget, parse_pairs, require_user_flag, run_options
 from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.governance.budgets import flatten
 from cogcli.runs.given_inputs import json_value, raise_together
@@ -84,11 +84,12 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     given = given._replace(
         request=request._replace(
             intent=flags.intent or request.intent,
-            user=request.user._replace(user_id=flags.user or request.user.user_id),
+            user=request.user._replace(user_id=request.user.user_id if flags.user is None else flags.user),
             params={**request.params, **_params(flags.param, problems)},
             session_id=flags.session or request.session_id,
         )
     )
+    require_user_flag(flags.user, problems)
     options = run_options(context, flags, problems)
     policy = _policy_of(context, given, flags, problems)
     raise_together(problems)

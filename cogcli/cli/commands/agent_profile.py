@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from shlex import quote
 from typing import Annotated
 
 from cogcli.app import agent_memory
@@ -88,7 +89,6 @@ def forget(
     tenant: Tenant = None,
 ) -> int:
     """Delete all that is held of a user; episodes stay, and those that name the user are listed."""
-    agent_memory.require_id(user, "USER")
     if not yes:
         raise _unconfirmed(user, tenant)
     found = agent_memory.forget(context.settings, tenant or "local", user)
@@ -102,10 +102,15 @@ def forget(
 
 
 def _unconfirmed(user: str, tenant: str | None) -> UsageError:
-    flag = tenant_flag(tenant or "local")
+    flag, named = tenant_flag(tenant or "local"), quote(user)
+    if user.startswith("-"):
+        named = f"-- {named}"
     return UsageError(
         "usage.flag",
         "to forget a user cannot be undone",
         expected="`--yes`",
-        next=(f"cogcli agent profile export {user}{flag}", f"cogcli agent profile forget {user}{flag} --yes"),
+        next=(
+            f"cogcli agent profile export{flag} {named}",
+            f"cogcli agent profile forget --yes{flag} {named}",
+        ),
     )
