@@ -145,7 +145,7 @@ def test_accepted_by_digest_leniency_is_a_part_of_what_was_accepted(vendor: Any)
     vendor.write("cogcli.toml", STRICT)
     vendor.run("config", "trust", env=env).assert_ok()
     vendor.write("cogcli.toml", LENIENT)
-    assert "[roots]" in vendor.run("config", "show", "trust", env=env).assert_ok().out
+    assert "changed cogcli.toml" in vendor.run("config", "show", "trust", env=env).assert_ok().out
     assert "yaml.duplicate-key" in vendor.run("validate", env=env).assert_exit(1).out
 
 

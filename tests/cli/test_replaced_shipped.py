@@ -360,5 +360,5 @@ def test_leaving_out_what_is_shipped_is_a_part_of_what_was_trusted(unsafe: Any) 
     del unsafe.env["COGCLI_TRUST_PROJECT"]
     unsafe.run("config", "trust").assert_ok()
     unsafe.write("cogcli.toml", "builtin = false\n")
-    assert "added builtin of cogcli.toml" in unsafe.run("config", "show", "trust").out
+    assert "added cogcli.toml" in unsafe.run("config", "show", "trust").out
     assert "text.brief" in {row["id"] for row in unsafe.run("skills", "ls", "--json").json["skills"]}

@@ -183,10 +183,11 @@ def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
 
 
 def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
-    count = len(service_files(layers_of(project)))
-    if not count or os.path.realpath(builtin_root()) == os.path.realpath(project):
+    trust, count = settings.trust, len(service_files(layers_of(project)))
+    if os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
-    trust = settings.trust
+    if not count and trust.state == "untrusted":
+        return
     if trust:
         files = f", {count_of(trust.count, 'file')}" if trust.state == "accepted" else ""
         message = f"trusted {WORDS[trust.state]}{files}"

@@ -407,8 +407,9 @@ def _weaker_rule(rule: str, old: dict[str, Any], new: dict[str, Any]) -> Iterato
         yield f"{rule} says {verdict}, was {was}"
     if old.get("mode") == "enforce" and new.get("mode") != "enforce":
         yield f"{rule} is no longer enforced"
-    then, thenceforth = ({**object_of(each.get("then")), "verdict": ""} for each in (old, new))
-    if then != thenceforth or any(old.get(key) != new.get(key) for key in ("if", "applies_to")):
+    if verdict == was and old.get("then") != new.get("then"):
+        yield f"{rule} ({verdict}) has another gate, other limits or obligations"
+    if any(old.get(key) != new.get(key) for key in ("if", "applies_to")):
         yield f"{rule} ({verdict}) has other conditions"
 
 
