@@ -315,6 +315,30 @@ def test_a_capability_that_replaces_a_shipped_one_with_less_safety_is_shown(rich
     assert "    capability code.snippet.execute has no safety block any more" in shown
 
 
+def test_a_weakened_declaration_is_not_hidden_by_a_stricter_one_of_the_same_name(rich: Project) -> None:
+    other = ".agent-skills/capabilities/bank.money.send.yaml"
+    rich.write(other, (rich.root / SEND).read_text())
+    rich.run("config", "trust", "--yes").assert_ok()
+    edit(rich, SEND, (SAFETY, ""))
+    edit(rich, other, ("trust_level: standard", "trust_level: privileged"))
+    changes = rich.run("config", "trust", "--yes", "--json").assert_ok().json["changes"]
+    assert {change["name"]: bool(change["meaning"]) for change in changes} == {SEND: True, other: False}
+
+
+def test_a_capability_that_is_gone_is_named_with_its_guards(rich: Project) -> None:
+    (rich.root / SEND).unlink()
+    shown = rich.run("config", "trust").assert_exit(2).err
+    assert f"  removed {SEND}\n    capability bank.money.send is gone, with its safety block\n" in shown
+
+
+def test_a_change_of_many_meanings_is_cut_and_a_large_text_is_not_shown(rich: Project) -> None:
+    operations = {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(90)}
+    rich.write(DOCUMENT, json.dumps({"openapi": "3.0.3", "paths": operations, "x-more": "x" * 600_000}))
+    shown = rich.run("config", "trust", "--diff").assert_exit(2).err
+    assert "    and 50 more: see --diff\n" in shown
+    assert f"{DOCUMENT}: too large to be shown\n" in shown
+
+
 def test_the_changed_text_is_shown_without_secrets_and_without_escapes(rich: Project) -> None:
     edit(
         rich,
@@ -323,6 +347,7 @@ def test_the_changed_text_is_shown_without_secrets_and_without_escapes(rich: Pro
     )
     with (rich.root / SEND).open("a") as file:
         file.write("# \x1b]0;owned\x07 \u202e token: canary-9876543210\n")
+        file.write("# https://user:canary-9876543210@a.example/\n")
     shown = rich.run("config", "trust", "--diff").assert_exit(2).err
     assert f"--- accepted/{TOOL}\n+++ now/{TOOL}\n" in shown
     assert "-args: [--fast]\n" in shown

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.settings.config import PROJECT_FILE
@@ -29,14 +30,18 @@ from cogcli.specs.layout import POLICY_FILE
 from cogcli.specs.pack import VERDICTS
 from cogcli.yaml.reader import DOCUMENT, parse
 
-_HOST: Final = re.compile(r"(?i:\b[a-z][a-z0-9+.-]*)://(?:[^/?#\s\"'@]*@)?([^/?#\s\"',;<>]+)")
+# Each of these begins at a fixed text: a search from every letter of a long word would take the square of its length.
+_HOST: Final = re.compile(r"://(?:[^/?#\s\"'@]*@)?([^/?#\s\"',;<>@]+)")
+_USER: Final = re.compile(r"://[^/?#\s\"'@]*@")
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _LONGEST_SETTINGS: Final = 256 * 1024
 _LONGEST_LINE: Final = 400
 _MOST_LINES: Final = 2000
+_MOST_MEANINGS: Final = 40
+_LARGEST_DIFF: Final = 512 * 1024
 
-Declarations = dict[tuple[str, str], Any]
-"""By kind and subject what a file declares."""
+Declarations = dict[tuple[str, str], dict[str, Any]]
+"""By kind and subject what each file declares, by the name of the file."""
 
 
 class FileChange(NamedTuple):
@@ -52,15 +57,15 @@ class FileChange(NamedTuple):
     meaning: tuple[str, ...]
 
     def diff(self) -> str:
-        """The changed text as a unified diff, with secrets hidden; a line for content that is no text."""
+        """The changed text as a unified diff, with secrets hidden; a line for content that cannot be shown."""
+        if max(len(self.before or b""), len(self.after or b"")) > _LARGEST_DIFF:
+            return f"{self.name}: too large to be shown\n"
         try:
             old, new = ((data or b"").decode().splitlines() for data in (self.before, self.after))
         except UnicodeDecodeError:
             return f"{self.name}: no text\n"
         lines = unified_diff(old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm="")
-        shown = [
-            hide_secrets(line[:_LONGEST_LINE]) for _, line in zip(range(_MOST_LINES), lines, strict=False)
-        ]
+        shown = [_masked(line) for line in islice(lines, _MOST_LINES)]
         return "".join(f"{line}\n" for line in shown)
 
     def to_payload(self) -> dict[str, Any]:
@@ -82,21 +87,45 @@ def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
         for _, name in look.changes
     }
     old, new = Declarations(), Declarations()
-    declaring: dict[tuple[str, str], str] = {}
     for name, (before, after) in contents.items():
         for found, data in ((old, before), (new, after)):
-            declared = _declared(name, data)
-            found |= declared
-            declaring |= dict.fromkeys(declared, name)
+            for key, value in _declared(name, data).items():
+                found.setdefault(key, {})[name] = value
     meant: dict[str, list[str]] = {name: [] for name in contents}
     for key in sorted(old.keys() | new.keys()):
-        meant[declaring[key]] += _compared(key, old.get(key), new.get(key))
+        for name, one, other in _pairs(old.get(key, {}), new.get(key, {})):
+            meant[name] += map(_masked, _compared(key, one, other))
     changes = []
     for change, name in look.changes:
         before, after = contents[name]
         about = _about_file(name, accepted.get(name, ""), look.digests.get(name, ""), before, after)
-        changes.append(FileChange(change, name, before, after, (*meant[name], *about)))
+        meanings = list(dict.fromkeys((*about, *meant[name])))
+        if len(meanings) > _MOST_MEANINGS:
+            meanings[_MOST_MEANINGS:] = [f"and {len(meanings) - _MOST_MEANINGS} more: see --diff"]
+        changes.append(FileChange(change, name, before, after, tuple(meanings)))
     return changes
+
+
+_MISSING: Final = object()
+"""The value of a declaration that no file contains."""
+
+
+def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The values of one declaration to compare, with the file to name: those of the same file, and those of a file
+    that is gone with those of a new one."""
+    gone = {name: value for name, value in before.items() if name not in after}
+    for name, value in after.items():
+        if name in before:
+            yield name, before[name], value
+        else:
+            yield from ((name, one, value) for one in gone.values() or (_MISSING,))
+    if not after.keys() - before.keys():
+        yield from ((name, value, _MISSING) for name, value in gone.items())
+
+
+def _masked(text: str) -> str:
+    """A text without credentials, not longer than a line."""
+    return _USER.sub("://***@", hide_secrets(text[: 10 * _LONGEST_LINE]))[:_LONGEST_LINE]
 
 
 def _about_file(
@@ -138,7 +167,7 @@ def _toml_of(data: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _declared(name: str, data: bytes | None) -> Declarations:
+def _declared(name: str, data: bytes | None) -> dict[tuple[str, str], Any]:
     value = _value_of(name, data) if data is not None and _is_spec(name) else None
     if value is None:
         return {}
@@ -260,7 +289,7 @@ def _program_of(raw: dict[str, Any]) -> str | None:
     command = raw.get("command")
     if not isinstance(command, str):
         return None
-    return hide_secrets(" ".join((command, *map(str, list_of(raw.get("args"))))))[:_LONGEST_LINE]
+    return _masked(" ".join((command, *map(str, list_of(raw.get("args"))))))
 
 
 def _all_texts(value: Any) -> Iterator[str]:
@@ -295,7 +324,9 @@ def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
     kind, subject = key
     if kind == "safety":
         yield from _weaker_safety(subject, before, after)
-    elif kind == "rule":
+        return
+    before, after = (None if value is _MISSING else value for value in (before, after))
+    if kind == "rule":
         yield from _weaker_rule(subject, object_of(before), object_of(after))
     elif kind in _NEW:
         for each in sorted((after or set()) - (before or set())):
@@ -350,14 +381,18 @@ def _shown(key: str, value: Any) -> str | None:
     """A setting as text; one that could hold a secret is hidden."""
     if value is None:
         return "not set"
-    text = hide_secrets(f"{key.rpartition('.')[2]} = {value}").partition(" = ")[2]
-    return text[:_LONGEST_LINE]
+    return _masked(f"{key.rpartition('.')[2]} = {value}").partition(" = ")[2]
 
 
 def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
     """What the safety block of a capability no longer demands. A shipped capability stands in for a missing one."""
-    capability, shipped = f"capability {id}", _shipped_safety(id)
-    old = object_of(before if before is not None else shipped)
+    capability = f"capability {id}"
+    old = object_of(_shipped_safety(id) if before is _MISSING else before)
+    if after is _MISSING:
+        after = _shipped_safety(id)
+        if old and not after:
+            yield f"{capability} is gone, with its safety block"
+            return
     new = object_of(after)
     if not old:
         return
