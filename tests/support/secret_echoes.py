@@ -118,3 +118,18 @@ def _some(secret: str, escape: object) -> str:
     """The secret with every second character escaped."""
     assert callable(escape)
     return "".join(escape(each) if number % 2 else each for number, each in enumerate(secret))
+
+
+HALVES: Final[dict[str, list[str]]] = {
+    "API key": ["4Jx9QvT2mZ8r", "n6LbYc3Hd7K"],
+    "URL": ["Wq9xZr4TnV8b", "Tz5Kp8QwXn2R"],
+    "PEM": ["MC4CAQAwBQYD", "u4Jr2XsDq8Lg", "Zk4TnVq7YwBs", "Oe1FgTrIpAk"],
+    "JSON": ["9f3c1b7e5a2d", "1xPq7ZtVw3Km"],
+    "password": ["Tr0ub4dor&3", "100%25 c:"],
+    "unicode": ["Пароль-Æ", "密码🔑"],
+    "short": [],
+    "base64": ["kP3vX9zL+Qw7", "UiVyTxZ1qA"],
+    "JWT": ["Zk3Vq8Tn2Wb7", "YeUoIiZxBvN"],
+    "connection": ["Vz8QmT4xKp2W"],
+}
+"""Pieces that a text shows where it was cut before it was masked."""
