@@ -16,6 +16,7 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
+from cogcli.core.redact import RESOLVED
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
@@ -79,10 +80,10 @@ def _causes(error: RuntimeErrorBase) -> Iterator[str]:
 
 
 def _line(cause: BaseException) -> str:
-    """A cause as one line, cut to _LONGEST; for an exception whose `str` fails, the name of its class."""
+    """A cause as one line, masked, then cut to _LONGEST; for an exception whose `str` fails, the name of its class."""
     try:
         text = cause.message if isinstance(cause, CogcliError) else str(cause)
     except Exception:
         text = ""
     name = cause.code if isinstance(cause, CogcliError) else type(cause).__name__
-    return f"{name}: {' '.join(text.split())[:_LONGEST]}".rstrip(": ")
+    return f"{name}: {' '.join(RESOLVED.mask_text(text).split())[:_LONGEST]}".rstrip(": ")
