@@ -255,6 +255,7 @@ def echoing(request: Any, project: Any, tmp_path_factory: Any) -> Iterator[Echoi
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 def test_no_form_of_a_secret_is_found_anywhere(echoing: Echoing) -> None:
     shown = echoing.run("run", "echo.all", "--json", "-v")
     log = (echoing.project.episode / "events.jsonl").read_text()
@@ -287,6 +288,7 @@ sys.exit(start())
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 def test_a_crash_tells_no_secret(echoing: Echoing, tmp_path_factory: Any) -> None:
     message = tmp_path_factory.mktemp("message") / "text"
     message.write_text("\n".join(echoing.echoes))
