@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
+from cogcli.core.credential_names import credential_reason
 from cogcli.core.errors import ExpressionError, TransportError
 from cogcli.core.errors import RuntimeErrorBase as CallFailed
 from cogcli.core.host_access import ACCESS
@@ -32,6 +33,7 @@ __all__ = [
     "address_refusal",
     "capabilities",
     "compile_expression",
+    "credential_refusal",
     "evaluate",
     "fetch",
     "has_store",
@@ -176,6 +178,12 @@ def outside_roots(path: str) -> str:
     from cogcli.core.file_roots import is_within, outside_text
 
     return "" if is_within(os.path.realpath(path), roots) else outside_text(path, "files.roots")
+
+
+def credential_refusal(real: str) -> str:
+    """Why a file of a path without links is not read: it usually holds credentials, and the user did not type it as an
+    input of the run; empty where it may be."""
+    return "" if real in ACCESS.get().typed else credential_reason(real)
 
 
 def open_for_reading(path: str, most: int) -> BinaryIO:

@@ -91,13 +91,13 @@ def policy_request(settings: Settings, given: PolicyRequest, skill_id: str = "")
 
 def environment_of(settings: Settings) -> RunEnvironment:
     """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`."""
-    reads = None
+    reads = Reads("")
     if settings.project is not None and not settings.trust:
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
         reads = reads_of(settings.project)
     roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
     if roots:
-        reads = (reads or Reads(""))._replace(roots=roots_of(roots))
+        reads = reads._replace(roots=roots_of(roots))
     return RunEnvironment(
         runs_dir=settings.runs_dir,
         state_dir=state_home(settings.environ),

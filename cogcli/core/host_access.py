@@ -31,6 +31,8 @@ class HostAccess(NamedTuple):
     cancel: Cancellation | None = None
     roots: Roots = ()
     """Where files are read; () for anywhere."""
+    typed: frozenset[str] = frozenset()
+    """Files of credentials that the user typed, links followed."""
     write_roots: Roots = ()
     """Where files are written; () for the working directory."""
 

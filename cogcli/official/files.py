@@ -7,20 +7,13 @@ import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from cogcli.sdk import Refused, open_for_reading, outside_roots, writable_path, write_file
+from cogcli.sdk import Refused, credential_refusal, open_for_reading, outside_roots, writable_path, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 _SYSTEM_PLACES = ("/dev", "/proc", "/sys", "/run")
-_SECRET_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"))
-_SECRET_FILES = frozenset(
-    ".env .netrc .pgpass .npmrc .pypirc .git-credentials credentials.json .htpasswd .my.cnf .vault-token"
-    " shadow shadow- gshadow gshadow- master.passwd".split()
-)
-_SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore")
-_SECRET_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")
 
 OPENED_AS: ContextVar[Callable[[str], str] | None] = ContextVar("OPENED_AS", default=None)
 """Asked for each path before anything is opened: what to open, where only some files may be read. It raises for others.
@@ -36,14 +29,9 @@ def off_limits(path: str) -> str:
 
 def closed_place(real: str) -> str:
     """The same for a path without links."""
-    *folders, name = real.lower().split(os.sep)
     if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
         return "system folders hold no documents"
-    if _SECRET_FOLDERS.intersection((*folders, name)):
-        return "the folder usually holds credentials"
-    if name in _SECRET_FILES or name.endswith(_SECRET_ENDINGS) or name.startswith(_SECRET_STARTS):
-        return "files of this name usually hold credentials"
-    return ""
+    return credential_refusal(real)
 
 
 def name_of(path: str) -> str:

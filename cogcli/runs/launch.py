@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli import __version__
 from cogcli.bindings.breaker import process_circuits
@@ -30,6 +30,7 @@ from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import ReusedResult
 from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.pythoncall.module_access import SHIPPED
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
 from cogcli.runs.given_inputs import GivenRun, prepare_given
@@ -46,6 +47,8 @@ from cogcli.specs.spec_snapshot import document_of
 if TYPE_CHECKING:
     from cogcli.specs.registry import Registry
 
+_STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))
+"""Shipped modules whose functions start a program of the user's."""
 Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
 """Entered around a run that may start: gives the listener of its events, and may cancel it."""
 
@@ -108,6 +111,7 @@ def launch(
             prepared.selection,
             redactor,
             max_workers=request.max_workers,
+            is_agent=prepared.agent is not None,
         )
         engine = engine_of(
             prepared.catalog,
@@ -220,22 +224,40 @@ def live_runner(
     *,
     max_workers: int = 8,
     selected: Mapping[str, BindingChain] | None = None,
+    is_agent: bool = False,
 ) -> LiveRunner:
     """A runner that calls services through the selected bindings of a catalog; secrets in use are added to `redactor`.
 
     `selected` are the chains recorded when the run began, by capability: they replace the selection.
     """
-    return LiveRunner(
+    reads = environment.reads
+    if reads is not None and not is_agent:
+        # Called where a file of credentials is met, long after the runner is made.
+        reads = reads._replace(is_online=lambda: _may_reach_network(catalog, runner))
+    runner = LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
         invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
             # Functions see the specs that the run sees.
             open_registry=partial(_registry_of, environment, catalog),
             allow_hosts=selection.allow_hosts,
+            reads=reads,
         ),
         environment.circuits or process_circuits(),
         selected,
     )
+    return runner
+
+
+def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
+    """Whether a service of a chain of the run may reach another machine: each but those shipped functions that do not
+    say so and start no program. What a function of the user's does is not known."""
+    used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
+    for service in (catalog.services[id] for id in used):
+        module = service.module or ""
+        if not catalog.in_process(service) or not module.startswith(SHIPPED) or module in _STARTS_PROGRAMS:
+            return True
+    return False
 
 
 def _registry_of(environment: RunEnvironment, catalog: Catalog) -> Registry:

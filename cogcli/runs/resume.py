@@ -160,7 +160,10 @@ class _Resumption(NamedTuple):
         )
         agent = recorded_agent(environment.agent_of, catalog, self.started)
         workers = self.started.payload["options"].get("max_workers", 8)
-        live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
+        live = live_runner(
+            environment, catalog, selection, redactor,
+            max_workers=workers, selected=selected, is_agent=agent is not None,
+        )  # fmt: skip
         with agent.hold() if agent and not request.abort else nullcontext():
             if agent and not request.abort:
                 agent.open_model(journal.history())  # before an effect that was approved goes on

@@ -54,9 +54,14 @@ class PythonCall:
     def __init__(self, context: InvokerContext) -> None:
         self._context = context
         proxies = context.environ if context.use_env_proxy else {}
-        roots = context.reads.roots if context.reads else ()
+        roots, typed = (context.reads.roots, context.reads.typed) if context.reads else ((), frozenset())
         self._access = HostAccess(
-            context.open_registry, context.store_dir, proxies, roots=roots, write_roots=context.write_roots
+            context.open_registry,
+            context.store_dir,
+            proxies,
+            roots=roots,
+            typed=typed,
+            write_roots=context.write_roots,
         )
         self._operations: dict[tuple[str, str], PythonFunction] = {}
         self._workers: WorkerPool | None = None

@@ -2,9 +2,13 @@
 project that is not trusted:
 
 1. Files below its folder, after links are followed: a link is written by the project.
-2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`: they are the user's, such as history and episodes.
+2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`, in any spelling: they are the user's, such as history and
+   episodes.
 3. Files that the user typed as inputs of this run, and those below folders that the user typed, anywhere, unless a link
    of the project leads there. A named pipe or a device among them is refused as what it is.
+
+In any project, trusted or not, a file that usually holds credentials is read only if the user typed its path
+(docs/reference/service.md#credential-files).
 
 The path is checked before anything is opened, so that a refusal gives away nothing about the file.
 """
@@ -16,13 +20,19 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.core.credential_names import credential_reason, has_user_folder
+from cogcli.core.errors import RejectedError, SafetyScopeError, ServiceResolutionError
 from cogcli.core.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.core.files import irregular
 from cogcli.core.terminal_text import visible
 
-_NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")
 _SHOWN = 200
+_LONGEST = 4096
+"""No path of a system is longer."""
+
+
+def _assume_online() -> bool:
+    return True
 
 
 class ReadRefused(ServiceResolutionError):
@@ -40,19 +50,36 @@ class Reads(NamedTuple):
     """The declared roots."""
     named_folders: tuple[str, ...] = ()
     """Folders outside that folder that the user typed, or that the command itself has filled."""
+    typed: frozenset[str] = frozenset()
+    """Files of credentials that the user typed."""
+    is_online: Callable[[], bool] = _assume_online
+    """Whether the run may reach a network or a model; it may if nothing says that it may not."""
 
     def with_typed(self, inputs: Any) -> Reads:
-        """These files, and those outside of the project that typed inputs name: a path is a whole text of a value."""
+        """These files, and those that typed inputs name: a path is a whole text of a value. Of files that hold no
+        credentials those outside of the project count alone: the others may be read anyway."""
+        typed = frozenset(_typed_credentials(inputs, self.folder))
         if not self.folder:
-            return self
+            return self._replace(typed=self.typed | typed)
         paths = list(_typed_paths(inputs, self.folder))
         files = {path for path in paths if not os.path.isdir(path)}
         folders = dict.fromkeys(path for path in paths if os.path.isdir(path))
-        return self._replace(named=self.named | files, named_folders=(*self.named_folders, *folders))
+        return self._replace(
+            named=self.named | files,
+            named_folders=(*self.named_folders, *folders),
+            typed=self.typed | typed,
+        )
+
+    def to_payload(self) -> list[Any]:
+        """The members as JSON, for a worker."""
+        return [
+            self.folder, sorted(self.named), self.roots, self.named_folders, sorted(self.typed), self.is_online()
+        ]  # fmt: skip
 
     def checked_path(self, path: str) -> str:
-        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read, and
-        RejectedError for one outside of the roots, and for what was typed and is no regular file."""
+        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read,
+        SafetyScopeError for one of credentials in a run that may reach a network, and RejectedError for one outside of
+        the roots, and for what was typed and is no regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
@@ -60,10 +87,11 @@ class Reads(NamedTuple):
             error.reason = "bad-data"
             raise error
         if not self.folder:
+            self._require_no_credentials(path, real)
             return real or path
         if is_below(real, self.folder):
             within = os.path.relpath(real, self.folder).split(os.sep)
-            is_named, is_readable = False, not set(within).intersection(_NOT_OF_THE_PROJECT)
+            is_named, is_readable = False, not has_user_folder(within)
         else:
             is_readable = is_named = self._is_named(real)
         if is_named and not os.path.isdir(real) and (fault := irregular(path)):
@@ -72,6 +100,7 @@ class Reads(NamedTuple):
             error.reason = "bad-data"
             raise error
         if is_readable:
+            self._require_no_credentials(path, real)
             return real
         raise ReadRefused(
             "service.untrusted",
@@ -80,6 +109,18 @@ class Reads(NamedTuple):
             hint="trust the project, if you trust what it reads: cogcli config trust",
             left=False,
         )
+
+    def _require_no_credentials(self, path: str, real: str) -> None:
+        """Raise SafetyScopeError for a file of credentials that was not typed, in a run that may reach a network. In
+        any other run the function itself refuses the file."""
+        reason = "" if real in self.typed else credential_reason(real)
+        if reason and self.is_online():
+            raise SafetyScopeError(
+                "safety.scope",
+                f"`{visible(path[:_SHOWN])}` is not read: {reason}, and this run may reach a network or a model",
+                hint="type the path as an input of the run, if what the file holds may leave this machine",
+                left=False,
+            )
 
     def _is_named(self, real: str) -> bool:
         return real in self.named or any(
@@ -104,6 +145,25 @@ def confine(function: Callable[..., Any], reads: Reads) -> Any:
 
 def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
     """The files and folders outside a folder whose path is a whole text anywhere in a value, links followed."""
+    for value in _texts(inputs):
+        real = os.path.realpath(value)
+        is_outside = os.path.exists(value) and real != folder and not is_below(real, folder)
+        if is_outside and not _follows_project_link(value, folder):
+            yield real
+
+
+def _typed_credentials(inputs: Any, folder: str) -> Iterator[str]:
+    """The files of credentials whose path is a whole text anywhere in a value, links followed. The text itself has to
+    name such a file: a link of another name may be of the project."""
+    for value in _texts(inputs):
+        if len(value) <= _LONGEST and credential_reason(os.path.abspath(value)):
+            if folder and _follows_project_link(value, folder):
+                continue
+            yield os.path.realpath(value)
+
+
+def _texts(inputs: Any) -> Iterator[str]:
+    """The texts anywhere in a value that can be paths."""
     pending = [inputs]
     while pending:
         value = pending.pop()
@@ -112,10 +172,7 @@ def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
         elif isinstance(value, list):
             pending += value
         elif isinstance(value, str) and value and "\0" not in value:
-            real = os.path.realpath(value)
-            is_outside = os.path.exists(value) and real != folder and not is_below(real, folder)
-            if is_outside and not _follows_project_link(value, folder):
-                yield real
+            yield value
 
 
 def _follows_project_link(path: str, folder: str) -> bool:

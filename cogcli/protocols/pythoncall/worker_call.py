@@ -33,10 +33,18 @@ def call(
     entered()
     reads = None
     if request["reads"]:
-        folder, named, roots, folders = request["reads"]
-        reads = Reads(folder, frozenset(named), tuple(map(tuple, roots)), tuple(folders))
+        folder, named, roots, folders, typed, is_online = request["reads"]
+        reads = Reads(
+            folder,
+            frozenset(named),
+            tuple(map(tuple, roots)),
+            tuple(folders),
+            frozenset(typed),
+            lambda: is_online,
+        )
     write_roots = tuple(map(tuple, request["write_roots"]))
-    token = ACCESS.set(HostAccess(roots=reads.roots if reads else (), write_roots=write_roots))
+    roots, typed = (reads.roots, reads.typed) if reads else ((), frozenset())
+    token = ACCESS.set(HostAccess(roots=roots, write_roots=write_roots, typed=typed))
     try:
         body = function_call.call_function(operation, payload, deadline, reads)
     finally:

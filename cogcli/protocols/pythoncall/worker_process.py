@@ -25,6 +25,7 @@ from cogcli.core.errors import (
     RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
+    SafetyScopeError,
     ServerFaultError,
     ServiceResolutionError,
     TransportError,
@@ -44,6 +45,7 @@ _WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
     "service.module": ServiceResolutionError,
     "env.extra": ServiceResolutionError,
     "service.untrusted": ServiceResolutionError,
+    "safety.scope": SafetyScopeError,
     "request.value": RequestMappingError,
     "response.not-json": ResponseMappingError,
     "response.size": ResponseMappingError,
@@ -139,7 +141,7 @@ class Worker:
             "operation": request.operation,
             "seconds": max(0.0, deadline - time.monotonic()),
             "cap": request.cap,
-            "reads": [reads.folder, sorted(reads.named), reads.roots, reads.named_folders] if reads else None,
+            "reads": reads.to_payload() if reads else None,
             "write_roots": request.write_roots,
         }
         self._channel.queue(to_frame(orjson.dumps(head)) + to_frame(request.payload))

@@ -44,7 +44,11 @@ def test_every_call_of_an_untrusted_project_reads_only_its_files(tmp_path: Path)
 
 
 def test_a_trusted_project_reads_any_file(tmp_path: Path) -> None:
-    assert [context.reads for context in contexts(settings_of(tmp_path, trusted=True))] == [None, None]
+    (tmp_path / "outside.txt").write_text("x")
+    for context in contexts(settings_of(tmp_path, trusted=True)):
+        assert context.reads is not None
+        assert context.reads.folder == ""
+        assert context.reads.checked_path(str(tmp_path / "outside.txt")) == str(tmp_path / "outside.txt")
 
 
 def test_files_named_on_the_command_line_may_be_read(tmp_path: Path) -> None:

@@ -1,0 +1,178 @@
+"""Files that usually hold credentials, and folders of the user, under each of their spellings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.project import Project
+
+from cogcli.core.credential_names import credential_reason, is_user_folder
+from cogcli.official.files import off_limits
+
+GIT = [
+    ".GIT", ".Git", ".git.", ".git ", ".git . .", "GIT~1", "git~2", ".g\u200cit", "\ufeff.git", ".gi\u200dt\u2060",
+    ".git::$INDEX_ALLOCATION", ".git:x",
+]  # fmt: skip
+NAMED = [
+    ".env", "prod.env", ".envrc", ".dev.vars", "terraform.tfstate", "terraform.tfstate.backup", "secrets.yaml",
+    "secrets.yml", "secrets.json", "secrets.toml", ".netrc", "id_rsa", "a.pem", "Secrets.YAML", "PROD.ENV",
+    ".env ", "secrets.yaml.", ".e\u200bnv", ".env:stream",
+]  # fmt: skip
+FREE = [
+    "env",
+    "environment.md",
+    "secrets.md",
+    "secret.yaml",
+    "my-secrets.yaml.md",
+    "tfstate",
+    "key.py",
+    "envrc",
+]
+
+
+@pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Shipped functions read documents in ordinary folders alone."""
+    return ordinary_path
+
+
+@pytest.mark.parametrize("name", GIT)
+def test_each_spelling_of_git_belongs_to_the_user(name: str) -> None:
+    assert is_user_folder(name)
+
+
+@pytest.mark.parametrize("name", [".hg", ".SVN", "SVN~1", ".cogcli.", "COGCLI~1", ".\u2060hg"])
+def test_so_do_the_other_folders(name: str) -> None:
+    assert is_user_folder(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["git", ".github", ".gitignore", ".gitattributes", "git~x", "git~", "x.git", "~1"]
+)
+def test_other_names_do_not(name: str) -> None:
+    assert not is_user_folder(name)
+
+
+@given(st.text(max_size=6), st.text(". ", max_size=4), st.sampled_from(["", ":", "::$DATA"]))
+def test_what_a_file_system_ignores_does_not_change_a_name(mark: str, end: str, stream: str) -> None:
+    ignored = "".join(char for char in mark if char in "\u200b\u200c\u200d\u2060\ufeff\u202e")
+    assert is_user_folder(f".g{ignored}IT{ignored}{end}{stream}")
+    assert credential_reason(f"/a/.e{ignored}NV{ignored}{end}{stream}")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_these_names_usually_hold_credentials(tmp_path: Path, name: str) -> None:
+    assert off_limits(str(tmp_path / name)) == "files of this name usually hold credentials"
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_these_do_not(tmp_path: Path, name: str) -> None:
+    assert off_limits(str(tmp_path / name)) == ""
+
+
+def _reader(project: Project, path: str) -> None:
+    """A skill of a project that is not trusted reads a literal path by a capability without a gate."""
+    project.env.pop("COGCLI_TRUST_PROJECT", None)
+    project.write(
+        "services/own_document.yaml", "id: own_document\nkind: pythoncall\nmodule: cogcli.official.document\n"
+    )
+    project.capability(
+        "canary.read",
+        "read_text",
+        request="{path: input.path}",
+        inputs="{path: {type: string, required: true}}",
+    )
+    binding = project.root / "bindings/local/canary.read/canary_read.yaml"
+    binding.write_text(binding.read_text().replace("service: demo", "service: own_document"))
+    step = f"- {{id: ask, uses: canary.read, input: {{path: {json.dumps(path)}}}, output: {{text: outputs.text}}}}"
+    project.skill("canary.literal", step, outputs="{text: {type: any}}")
+
+
+@pytest.mark.parametrize("folder", [".git", *GIT])
+def test_a_project_that_is_not_trusted_reads_no_spelling_of_git(tmp_path: Path, folder: str) -> None:
+    project = Project(tmp_path)
+    project.write(f"sub/{folder}/config", "url = https://me:canary@host/x")
+    _reader(project, f"sub/{folder}/config")
+    result: Any = project.run("run", "canary.literal", "--json").assert_exit(3)
+    assert result.json["error"]["code"] == "service.untrusted"
+    assert "canary@host" not in result.out + result.err
+
+
+# -- a run that may reach a network -----------------------------------------------------------------------------------
+
+SECRET = "canary-of-the-env-4711"
+INPUTS = "{path: {type: string, default: docs/prod.env}, other: {type: string, default: x}}"
+
+
+@pytest.fixture
+def online(tmp_path: Path) -> Project:
+    """A trusted project: one skill reads a file and could call a web service, another one only reads."""
+    project = Project(tmp_path)
+    project.write("docs/prod.env", f"KEY={SECRET}")
+    project.write("docs/plain.txt", "plain words")
+    (project.root / "docs/notes.txt").symlink_to("prod.env")
+    _reader(project, "docs/prod.env")
+    project.env["COGCLI_TRUST_PROJECT"] = "1"
+    project.write(
+        "services/web.yaml", "id: web\nkind: openapi\nbase_url: http://127.0.0.1:9\nnetwork: private\n"
+    )
+    project.capability("canary.send", "send")
+    binding = project.root / "bindings/local/canary.send/canary_send.yaml"
+    text = binding.read_text().replace("service: demo", "service: web").replace("pythoncall", "openapi")
+    binding.write_text(text.replace("operation: send", "operation: /send"))
+    read = "- {id: ask, uses: canary.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+    send = "- {id: send, uses: canary.send, input: {text: inputs.other}, config: {condition: 'inputs.other is null'}}"
+    project.skill("canary.offline", read, inputs=INPUTS, outputs="{text: {type: any}}")
+    project.skill("canary.online", f"{read}\n{send}", inputs=INPUTS, outputs="{text: {type: any}}")
+    return project
+
+
+def _scope(project: Project, *arguments: str) -> None:
+    result: Any = project.run("run", *arguments, "--json").assert_exit(4)
+    assert result.json["error"]["code"] == "safety.scope"
+    assert "type the path" in result.json["error"]["hint"]
+    written = [path for path in (project.root / ".cogcli").rglob("*") if path.is_file()]
+    assert SECRET not in result.out + result.err
+    assert not any(SECRET.encode() in path.read_bytes() for path in written)
+
+
+def test_a_run_that_may_reach_a_network_reads_no_credentials_that_were_not_typed(online: Project) -> None:
+    _scope(online, "canary.online")
+    online.write("given.json", json.dumps({"path": "docs/prod.env"}))
+    _scope(online, "canary.online", "--input-file", "given.json")
+    _scope(online, "canary.online", "--input", "@given.json")
+    online.write("path.txt", "docs/prod.env")
+    _scope(online, "canary.online", "-p", "path=@path.txt")
+    _scope(online, "canary.online", "-p", "path=docs/notes.txt")
+
+
+@pytest.mark.parametrize("typed", ["docs/prod.env", "./docs/../docs/prod.env"])
+def test_what_was_typed_is_read(online: Project, typed: str) -> None:
+    for skill in ("canary.online", "canary.offline"):
+        result = online.run("run", skill, "-p", f"path={typed}").assert_ok()
+        assert SECRET in result.out
+    online.run("run", "canary.online", "--input", json.dumps({"path": typed})).assert_ok()
+    online.run("run", "doc.digest", "-p", f"path={typed}").assert_ok()
+
+
+def test_a_run_without_a_network_refuses_it_as_a_file(online: Project) -> None:
+    result: Any = online.run("run", "canary.offline", "--json").assert_exit(1)
+    assert result.json["error"]["code"] == "call.rejected"
+    assert "usually hold credentials" in result.json["error"]["message"]
+
+
+def test_other_files_are_read_in_any_run(online: Project) -> None:
+    for skill in ("canary.online", "canary.offline"):
+        online.run("run", skill, "--input", '{"path": "docs/plain.txt"}').assert_ok()
+
+
+def test_before_trust_nothing_changes(online: Project) -> None:
+    online.env.pop("COGCLI_TRUST_PROJECT")
+    result: Any = online.run("run", "canary.offline", "-p", "path=docs/plain.txt").assert_ok()
+    assert "plain words" in result.out
+    assert SECRET not in online.run("run", "canary.offline", "--json").out
