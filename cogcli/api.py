@@ -17,6 +17,7 @@ from cogcli.app.inventory.kinds import list_specs, spec_details
 from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy_request
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, convert
+from cogcli.app.settings.owner_key import find_key
 from cogcli.app.state_document import expand_references, iterate_shown_events, parse_state, read_stored_state
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
@@ -24,6 +25,7 @@ from cogcli.core.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.core.problems import suggestion
 from cogcli.episode.layout import is_trace_id
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
+from cogcli.episode.verify.trusted import Trusted
 from cogcli.events.envelope import Event
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.input_origins import TYPED
@@ -183,7 +185,8 @@ class Episode:
     def findings(self, *, key: str | None = None, head: str | None = None) -> list[dict[str, Any]]:
         """What `cogcli verify` finds: objects with `severity`, `code`, `file`, `line`, `message`. Nothing was altered
         where none has the severity `error`."""
-        return [finding._asdict() for finding in verify_episode(self.directory, key=key, head=head).findings]
+        trusted = Trusted(key, head, find_key(os.environ))
+        return [finding._asdict() for finding in verify_episode(self.directory, trusted).findings]
 
     def __repr__(self) -> str:
         return f"Episode({str(self.directory)!r})"
@@ -324,13 +327,17 @@ class Project:
         reason: str = "",
         abort: bool = False,
         timeout: float | None = None,
+        head: str = "",
         on_event: Listener | None = None,
         control: Control | None = None,
     ) -> SkillRun:
         """Continue a run that waits or was cut off, in its own episode. `approve` and `reject` hold ids of approvals,
         capabilities or gates; `by` is who decides, `NAME` or `NAME:ROLE`; `timeout` is a new limit of time, in seconds
-        from now on. Raises CogcliError as the command does."""
-        request = ResumeRequest(tuple(approve), tuple(reject), by, reason, abort=abort, timeout=timeout)
+        from now on; `head` is the hash that the log ends with, for a log that you know and that is not known to be
+        yours. Raises CogcliError as the command does."""
+        request = ResumeRequest(
+            tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
+        )
         inner = control or Control()
         result = resume.resume(
             self._settings(),

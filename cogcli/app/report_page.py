@@ -23,7 +23,7 @@ from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
-from cogcli.episode.verify.check import LEVELS
+from cogcli.episode.verify.check import LEVELS, VOUCHED
 from cogcli.events.envelope import Event
 from cogcli.report.compare import side_of
 from cogcli.report.html import html_page
@@ -33,7 +33,7 @@ from cogcli.report.page_comparison import comparison_of
 from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.unfinished_runs import unfinished_state
 
-_SOUND = ("unfinished", "consistent", "signed", "anchored")
+_SOUND = ("unfinished", "consistent", *VOUCHED)
 """Levels at which decisions are made again to be explained: what was altered is shown, and not built upon."""
 _LARGEST_MANIFEST = 64 * 1024 * 1024
 

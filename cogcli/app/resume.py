@@ -1,15 +1,13 @@
 """Resume and rerun: whether the permissions recorded in a log (trust level, confirmations, approvals, passed gates) may
 be used again.
 
-An episode that came with a project may be forged: its log can hold any trust level, approval and gate answer, and its
-hashes fit, since whoever writes a log computes them. So recorded permissions count only in a runs directory that the
-user names with a flag or variable, in the user's own one, and in that of a trusted project. Elsewhere a log with more
-permissions than the user grants now is neither resumed nor rerun.
+A copied episode may be forged: its log can hold any trust level, approval and gate answer, and its hashes fit, since
+the writer of a log computes them. So a recorded permission counts only if a checkpoint vouches for its event
+(docs/reference/episode.md#checkpoint), in any project and in any directory.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,8 +19,14 @@ from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import agent_of, environment_of
 from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import find_key
+from cogcli.app.settings.runs_dir import signer_of
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.jsonvalue import object_of
 from cogcli.engine.plan import StepPlan, plan_skill
+from cogcli.episode import refusals
+from cogcli.episode.checkpoint import read_vouched
+from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
@@ -43,9 +47,9 @@ def resume(
     control: Control,
     on_response: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Resume a run whose recorded permissions are the user's own; `on_response` is given the responses of an agent as
-    they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
-    consent = partial(_require_own_consent, settings, directory)
+    """Resume a run whose recorded permissions are known to be the user's own; `on_response` is given the responses of
+    an agent as they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
+    consent = partial(_require_own_consent, settings, directory, request)
     own_agent = partial(agent_of, settings, on_response=on_response)
     environment = environment_of(settings)._replace(agent_of=own_agent)
     try:
@@ -91,9 +95,8 @@ def prepare_rerun(
     request, log = read_source_request(directory, asked.overrides, warn)
     if log.started and is_agents(log.started.payload):
         raise no_rerun(directory.name, log.started.payload)
-    if log.started and "trust_level" not in asked.overrides:
-        higher = _higher_level(settings, log.started.payload["options"])
-        _require_own(settings, directory, higher, "rerun")
+    if "trust_level" not in asked.overrides:
+        _require_own_level(settings, directory, log)
     try:
         catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
@@ -131,20 +134,56 @@ def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> Sk
     return found
 
 
-def _require_own_consent(settings: Settings, directory: Path, log: LogIndex) -> None:
+def _require_own_consent(
+    settings: Settings, directory: Path, request: runs.ResumeRequest, log: LogIndex, journal: Journal
+) -> None:
     """Check all recorded permissions of a log before it is resumed.
 
-    Raises EnvironmentRefusal `resume.untrusted` for a log that is not the user's own and holds a higher trust level
-    than is set now, a confirmed capability, an approval or a passed gate.
+    A permission counts if a checkpoint vouches for its event, or if the user gives it again by naming the hash that
+    the log ends with. Raises EnvironmentRefusal `resume.untrusted` for a log with any other permission, for a log
+    that was cut or altered after a checkpoint, and for another hash than the user names.
     """
     if log.started is None:
         return
-    options: Mapping[str, Any] = log.started.payload["options"]
-    recorded = _higher_level(settings, options)
-    recorded += [f"`{id}` confirmed" for id in sorted(map(str, options.get("confirmed_capabilities") or ()))]
-    recorded += [f"`{each.asked.capability}` approved" for each in log.approvals if each.granted]
-    recorded += [f"a gate passed ({step})" for step in log.gates_passed]
-    _require_own(settings, directory, list(dict.fromkeys(recorded)), "resume")
+    head = journal.head
+    if request.head in (head, journal.found_head):
+        journal.give_again()
+        return
+    if request.head:
+        raise _untrusted(f"the log ends with {head}, not with {request.head}", directory, head)
+    recorded = _unvouched_permissions(settings, log.started, log, journal)
+    if journal.vouched.differs:
+        raise _untrusted(f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded)
+    if recorded:
+        raise _untrusted("this episode is not known to be yours", directory, head, recorded)
+
+
+def _unvouched_permissions(settings: Settings, started: Event, log: LogIndex, journal: Journal) -> list[str]:
+    """The permissions that only events record for which nothing vouches, in words."""
+    foreign = [event for event in journal.history() if not journal.is_allowed(event.seq)]
+    ids, steps = {event.id for event in foreign}, {event.step_id for event in foreign}
+    found = _recorded_at_start(settings, started) if started.id in ids else []
+    found += [
+        f"`{each.asked.capability or each.asked.step_id}` approved"
+        for each in log.approvals
+        if each.granted and each.event in ids
+    ]
+    found += [f"a gate passed ({step})" for step in log.gates_passed if step in steps]
+    found += [f"`{event.step_id}` decided, in doubt" for event in log.decisions.values() if event.id in ids]
+    return list(dict.fromkeys(found))
+
+
+def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
+    options: Mapping[str, Any] = started.payload["options"]
+    confirmed = sorted(map(str, options.get("confirmed_capabilities") or ()))
+    request = object_of(object_of(started.payload.get("agent")).get("request"))
+    consent = object_of(request.get("user")).get("consent")
+    consent = consent if isinstance(consent, list) else []
+    return [
+        *_higher_level(settings, options),
+        *(f"`{id}` confirmed" for id in confirmed),
+        *(f"consent to `{name}`" for name in consent),
+    ]
 
 
 def _higher_level(settings: Settings, options: Mapping[str, Any]) -> list[str]:
@@ -153,20 +192,36 @@ def _higher_level(settings: Settings, options: Mapping[str, Any]) -> list[str]:
     return [f"trust level {level}"] if TRUST_RANKS.get(level, own + 1) > own else []
 
 
-def _require_own(settings: Settings, directory: Path, permissions: list[str], verb: str) -> None:
-    if not permissions:
-        return
-    home, (runs_dir, origin) = os.path.realpath(directory.parent), settings.runs_dir_with_origin()
-    in_runs_dir = home == os.path.realpath(runs_dir)
-    if in_runs_dir and (origin != "project" or settings.trust):
-        return
-    if in_runs_dir:
-        cure = "cogcli config trust"
-        hint = f"trust the project, if you trust what it says: {cure}"
-    else:
-        cure = f"cogcli {verb} {quote(directory.name)} --runs-dir {quote(str(directory.parent))}"
-        hint = "name the directory as yours, if you trust what lies in it: --runs-dir"
+def _untrusted(
+    message: str, directory: Path, head: str, permissions: Sequence[str] = ()
+) -> EnvironmentRefusal:
     more = f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""
-    found = f"{', '.join(permissions[:5])}{more}"
-    message = f"this episode says what was allowed, and it is not known to be yours: {found}"
-    raise EnvironmentRefusal("resume.untrusted", message, hint=hint, next=(cure,))
+    found = f"; it records: {', '.join(permissions[:5])}{more}" if permissions else ""
+    place = quote(str(directory))
+    return EnvironmentRefusal(
+        "resume.untrusted",
+        f"{message}{found}",
+        hint="look at the log; if you allow what it records, name the hash that it ends with: --head HASH",
+        next=(f"cogcli trace {place}", f"cogcli resume {place} --head {head}"),
+    )
+
+
+def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
+    """Raise EnvironmentRefusal `resume.untrusted` for a recorded trust level that is higher than the user's and that
+    nothing vouches for."""
+    if log.started is None:
+        return
+    higher = _higher_level(settings, log.started.payload["options"])
+    if not higher:
+        return
+    with refusals.open_episode(directory) as folder:
+        vouched = read_vouched(folder, find_key(settings.environ), signer_of(settings))
+    if vouched.allows(log.started.seq) and not vouched.differs:
+        return
+    level = log.started.payload["options"]["trust_level"]
+    raise EnvironmentRefusal(
+        "resume.untrusted",
+        f"this episode is not known to be yours; it records: {higher[0]}",
+        hint="give the trust level yourself, if you allow it",
+        next=(f"cogcli rerun {quote(str(directory))} --trust-level {quote(str(level))}",),
+    )

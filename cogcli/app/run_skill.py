@@ -9,6 +9,7 @@ from typing import Any
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.core.allowed_hosts import parse_host
@@ -106,6 +107,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         ids=settings.ids,
         open_registry=partial(open_registry, settings),
         signer=partial(signer_of, settings),
+        owner=partial(ensure_key, settings.environ),
         store_dir=settings.store_dir,
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,

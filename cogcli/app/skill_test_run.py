@@ -97,7 +97,12 @@ def _run(
                 break
             directory = Path(result.directory)
             result = resume(
-                environment, directory, answer, lambda log: None, listener=fold.apply, control=Control()
+                environment,
+                directory,
+                answer,
+                lambda log, journal: None,
+                listener=fold.apply,
+                control=Control(),
             )
         error: Mapping[str, Any] = result.error or {}
         code, message, hint = (str(error.get(name) or "") for name in ("code", "message", "hint"))
@@ -158,6 +163,7 @@ def _environment(
         ids=FakeIds(case.seed),
         open_registry=lambda: registry,
         signer=lambda: None,
+        owner=lambda: None,
         circuits=Circuits(),
         intercept=calls,
     )

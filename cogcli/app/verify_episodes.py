@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cogcli.app.anchors import Head
 from cogcli.app.settings import Settings
-from cogcli.app.settings.runs_dir import signer_of
+from cogcli.app.settings.owner_key import find_key
+from cogcli.app.settings.runs_dir import SIGNING_KEY, signer_of
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.redact import Redactor
+from cogcli.core.system_text import variable
 from cogcli.core.terminal_text import visible
 from cogcli.episode.damage import damage_of
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, Finding, FindingSeverity
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.manifest import seal_of
 from cogcli.episode.refusals import open_episode
 from cogcli.episode.seal import persist_pending, seal
+from cogcli.episode.signing import public_key
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import LEVELS, Trusted, level_of, verify
+from cogcli.episode.verify.check import LEVELS, level_of, verify
+from cogcli.episode.verify.trusted import NO_TRUST, Trusted
 from cogcli.report.check_report import Case, CaseFailure, CheckReport, MarkdownTable
 
 
@@ -32,13 +37,20 @@ class VerifiedEpisode(NamedTuple):
     level: str
 
 
-def verify_episode(directory: Path, *, key: str | None = None, head: str | None = None) -> VerifiedEpisode:
-    """Verify an episode; with `key`, its signature, with `head`, the hash of its last event.
+def trusted_of(settings: Settings, *, key: str | None = None, signature: bool = False) -> Trusted:
+    """What the user trusts: the key of the user's own episodes, the key that the user signs with, and `key`.
 
-    Raises EnvironmentRefusal where there is no log to open.
+    Raises EnvironmentRefusal `signing.key` for a signing key that cannot be used, `env.extra`.
     """
+    own = variable(settings.environ, SIGNING_KEY)
+    own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
+    return Trusted(key, None, find_key(settings.environ), own_keys, signature)
+
+
+def verify_episode(directory: Path, trusted: Trusted = NO_TRUST) -> VerifiedEpisode:
+    """Verify an episode. Raises EnvironmentRefusal if there is no log to open."""
     with paused_collection():
-        findings = verify(directory, Trusted(key, head))
+        findings = verify(directory, trusted)
     return VerifiedEpisode(findings, level_of(findings))
 
 
@@ -56,6 +68,11 @@ class VerifyResult(NamedTuple):
         return LEVELS.get(self.level, "")
 
     @property
+    def is_unsealed(self) -> bool:
+        """Whether the run has not ended."""
+        return any(finding["code"] == "episode.unsealed" for finding in self.findings)
+
+    @property
     def errors(self) -> list[dict[str, Any]]:
         """The findings of severity error: altered, or unreadable."""
         return [finding for finding in self.findings if finding["severity"] == "error"]
@@ -70,14 +87,15 @@ def place_of(finding: dict[str, Any]) -> str:
 
 
 class EpisodeVerifier(NamedTuple):
-    """How episodes are verified: with `key`, their signatures, with `head`, the hash of the last event.
+    """How episodes are verified.
 
-    `repair`: each is repaired before; where that is impossible, `warn` gets the reason.
+    `anchor`: the heads that were recorded elsewhere, by episode. `repair`: each is repaired before; if that is
+    impossible, `warn` gets the reason.
     """
 
     settings: Settings
-    key: str | None
-    head: str | None
+    trusted: Trusted
+    anchor: Mapping[str, Head]
     repair: bool
     warn: Callable[[CogcliError], None]
 
@@ -87,7 +105,7 @@ class EpisodeVerifier(NamedTuple):
         for directory in directories:
             try:
                 repaired = self.repair and self._repair(directory)
-                found = verify_episode(directory, key=self.key, head=self.head)
+                found = verify_episode(directory, self._trusted(directory.name))
                 findings = _payloads(directory.name, found.findings)
                 result = VerifyResult(directory.name, findings, found.level, repaired)
             except CogcliError as error:
@@ -96,6 +114,16 @@ class EpisodeVerifier(NamedTuple):
                 finding = {"code": error.code, "severity": "error", "message": error.message}
                 result = VerifyResult(directory.name, ({"episode": directory.name, **finding},))
             yield _add_duplicate(result, directory, seals) if len(directories) > 1 else result
+        present = {directory.name for directory in directories}
+        for name in sorted(self.anchor.keys() - present):
+            message = f"the anchor names it with {self.anchor[name].events} events, and it does not exist"
+            missing = error_finding("anchor.missing", EVENTS, 0, message)
+            yield VerifyResult(name, _payloads(name, [missing]), "missing")
+
+    def _trusted(self, name: str) -> Trusted:
+        """What is known of one episode."""
+        anchored = self.anchor.get(name)
+        return self.trusted._replace(head=anchored.head) if anchored else self.trusted
 
     def _repair(self, directory: Path) -> bool:
         """Repair the episode; False where nothing was to do, or it is impossible."""
@@ -139,7 +167,7 @@ def repair(settings: Settings, directory: Path) -> bool:
     damaged = _is_damaged(directory)
     if not damaged and not _only_unsealed(directory):
         return False
-    store = Store(settings.runs_dir, sign=signer_of(settings))
+    store = Store(settings.runs_dir, sign=signer_of(settings), owner=find_key(settings.environ))
     journal = store.reopen(
         directory, clock=settings.clock, ids=settings.ids, redactor=Redactor(), mend=damaged
     ).journal

@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from cogcli.cli.context import CommandContext
+from cogcli.cli.options import wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.run_flags import RunFlags
 from cogcli.core.errors import UsageError
@@ -123,6 +125,18 @@ class Assembled:
                 "input.size", f"stdin: more than {MAX_BYTES:,} bytes", hint="send less, or split the input"
             )
         return data
+
+
+_HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+def parse_hash(text: str, flag: str) -> str:
+    """`sha256:` and the digits of a hash that a flag gives with or without that prefix. Raises UsageError."""
+    match = _HASH.fullmatch(text)
+    if match is None:
+        expected = "sha256: and 64 hex digits, in lower case"
+        raise wrong_value(f"`{flag}`: found `{text[:80]}`", expected=expected)
+    return f"sha256:{match[1]}"
 
 
 def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:

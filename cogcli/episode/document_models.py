@@ -354,4 +354,6 @@ class Manifest(seed.Part):
     files: list[ManifestFile]
     chain: HashChain
     pins: Json
+    unsigned: list[tuple[Count, Count]] | None = None
+    """Ranges of events that the signature does not vouch for: the first and the last `seq` of each."""
     signature: Signature | None

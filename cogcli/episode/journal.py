@@ -23,13 +23,15 @@ from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.file_lock import lock
 from cogcli.core.redact import Redactor
+from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
+from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
-from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
-from cogcli.episode.log_lines import FIRST, LATEST
+from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN
+from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, mask_payload, to_json
@@ -38,11 +40,11 @@ if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign
 
 DURABILITY: Final = ("process", "power", "none")
-
-
-def first_link(episode_id: str) -> str:
-    """What the first line of a log names as the line before it."""
-    return digest(f"cogcli/events/1:{episode_id}".encode())
+_VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
+"""Phases whose events may carry a permission, or begin and end a period in which a process writes. A checkpoint
+announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
+_CHECKPOINT_EVERY: Final = 16
+"""A killed run has at most so many events that no checkpoint covers. A record for each would slow a step by 3 %."""
 
 
 def unmake(folder: Folder) -> None:
@@ -51,7 +53,7 @@ def unmake(folder: Folder) -> None:
         with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
             kept.remove_files()
             folder.remove_directory(BLOBS)
-        for name in (EVENTS, LEARN, BALLAST):
+        for name in (EVENTS, LEARN, BALLAST, CHECKPOINT):
             with contextlib.suppress(FileNotFoundError):
                 folder.unlink(name)
         os.rmdir(folder.path)
@@ -64,6 +66,8 @@ class End(NamedTuple):
     head: str
     timestamp: str
     size: int
+    prior: str
+    """The hash of the line before the last."""
     root: str
     """The run that the log begins with."""
     rules: int
@@ -78,6 +82,7 @@ class JournalPorts(TypedDict):
     redactor: Redactor
     durability: NotRequired[str]
     sign: NotRequired[Sign | None]
+    owner: NotRequired[bytes | None]
 
 
 class Journal:
@@ -90,11 +95,13 @@ class Journal:
         episode_id: str,
         trace_id: str,
         resumed: tuple[int, End] | None = None,
+        vouched: Vouched = NOTHING,
         **ports: Unpack[JournalPorts],
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raises OSError.
 
-        `resumed`: the descriptor of a log that is there, opened for appending and locked, and where it ends.
+        `resumed`: the descriptor of a log that is there, opened for appending and locked, and where it ends;
+        `vouched`: what its checkpoints vouch for.
         """
         durability = ports.get("durability", "process")
         if durability not in DURABILITY:
@@ -115,7 +122,7 @@ class Journal:
         with contextlib.ExitStack() as opened:
             if resumed is None:
                 fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
-                end = End(0, first_link(episode_id), "", 0, "", FIRST)
+                end = End(0, first_link(episode_id), "", 0, "", "", FIRST)
                 opened.callback(os.close, fd)
                 lock(fd, wait=True)
             else:
@@ -125,7 +132,15 @@ class Journal:
                 os.close(folder.create(LEARN, os.O_WRONLY))
             opened.pop_all()
         self._fd = fd
-        self._sequence, self._head, self._timestamp, self._size, self._root, self._rules = end
+        self._sequence, self._head, self._timestamp, self._size, self._prior, self._root, self._rules = end
+        self.vouched = vouched
+        """What the checkpoints vouched for when the log was opened."""
+        self._found = end.sequence
+        self.found_head = end.head
+        """The hash that the log ended with when it was opened."""
+        self._checkpoints = CheckpointWriter(
+            folder, episode_id, ports.get("owner"), self.sign, vouched=vouched, count=end.sequence
+        )
 
     @property
     def directory(self) -> Path:
@@ -153,15 +168,24 @@ class Journal:
             payload = {**payload, "rules": LATEST}
         event = self._placed_event(draft, payload)
         line = self._line(event)
+        head = digest(memoryview(line)[:-1])
+        if durable or self._is_vouched_first(draft):
+            self._checkpoints.announce(self._sequence, self._head, head)
         self._write(line, last=last)
         if not self._sequence:
             self._root = draft.run_id
         self._sequence += 1
         self._timestamp = event.timestamp
-        self._head = digest(memoryview(line)[:-1])
+        self._prior, self._head = self._head, head
         if self._each or (durable and self._syncs):
             self.sync()
         return event
+
+    def _is_vouched_first(self, draft: Draft) -> bool:
+        """Whether a checkpoint announces an event: one that may carry a permission, and one in so many."""
+        if draft.phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY:
+            return True
+        return draft.step_id is not None and StepPath(draft.step_id).in_call
 
     def _placed_event(self, draft: Draft, payload: dict[str, Any]) -> Event:
         timestamp, clamped = self._clock.now(), None
@@ -203,6 +227,35 @@ class Journal:
             self._write(line, last=False)
             return
         self._size += len(line)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line."""
+        return self._head
+
+    @property
+    def unvouched(self) -> tuple[EventRange, ...]:
+        """The ranges of events in the log that this process did not write and that no checkpoint covers."""
+        return self._checkpoints.unvouched
+
+    @property
+    def has_vouched(self) -> bool:
+        """Whether a checkpoint covers any event of the log."""
+        return sum(last - first + 1 for first, last in self.unvouched) < self._sequence
+
+    def vouch(self, manifest: bytes = b"") -> None:
+        """Write the checkpoint of a pause, or of the end with the manifest that is written next."""
+        named = digest(manifest) if manifest else ""
+        self._checkpoints.settle(self._sequence - 1, self._prior, self._head, named, sync=self._each)
+
+    def is_allowed(self, sequence: int | None) -> bool:
+        """Whether a permission that an event records counts: this process wrote it, a checkpoint vouches for it, or
+        the user gave it again."""
+        return self.vouched.allows(sequence) or (sequence is not None and sequence >= self._found)
+
+    def give_again(self) -> None:
+        """The user gave again the permissions of all events so far."""
+        self._checkpoints.give(self._sequence)
 
     @property
     def stopped_by_full_disk(self) -> bool:
@@ -289,4 +342,5 @@ class Journal:
             os.close(self._fd)
             self._fd = -1
             self._blobs.close()
+            self._checkpoints.close()
             self.folder.close()

@@ -18,6 +18,8 @@ TORN: Final = "events.torn"
 BLOBS: Final = "blobs"
 BALLAST: Final = ".ballast"
 """Space kept free while a run is alive; no part of an episode."""
+CHECKPOINT: Final = "checkpoint.jsonl"
+"""What the writer of the log vouches for. It differs from user to user, so no manifest names it."""
 
 FILES: Final = (EVENTS, LEARN, STATE, SUMMARY, MANIFEST, CONTEXT, DECISION, TORN)
 """Every file an episode may hold beside its blobs."""

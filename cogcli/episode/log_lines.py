@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from cogcli.core.canonical import digest
 from cogcli.core.strict_json import JsonRefused
 from cogcli.core.strict_json import loads as strict_loads
 from cogcli.episode.folder import Folder
@@ -42,6 +43,11 @@ def rules_of(payload: Any) -> int:
     """The rules that the payload of a log's first event names. Those of a later version read as the latest known."""
     named = payload.get("rules") if type(payload) is dict else None
     return min(named, LATEST) if type(named) is int and named >= FIRST else FIRST
+
+
+def first_link(episode_id: str) -> str:
+    """What the first line of a log names as the line before it."""
+    return digest(f"cogcli/events/1:{episode_id}".encode())
 
 
 class RefusedLine(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
@@ -27,9 +27,8 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
-from cogcli.episode.journal import first_link
-from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN, MANIFEST, SUMMARY, kind_of
-from cogcli.episode.log_lines import Lines, first_line, parse_line
+from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, MANIFEST, SUMMARY, kind_of
+from cogcli.episode.log_lines import Lines, first_line, first_link, parse_line
 from cogcli.episode.refusals import open_episode
 
 SCHEMA: Final = "manifest/1"
@@ -49,8 +48,10 @@ def manifest_of(
     files: list[dict[str, Any]],
     chain: dict[str, Any],
     pins: dict[str, Any],
+    unsigned: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """The manifest of an episode. `created_at` is the last event's timestamp."""
+    """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` has the ranges of events that
+    the signature does not vouch for."""
     return {
         "schema_version": SCHEMA,
         "episode_id": episode_id,
@@ -58,8 +59,27 @@ def manifest_of(
         "files": files,
         "chain": chain,
         "pins": pins,
+        **({"unsigned": [list(each) for each in unsigned]} if unsigned else {}),
         "signature": None,
     }
+
+
+def unsigned_ranges(manifest: dict[str, Any]) -> list[list[int]] | None:
+    """The ranges of events that the signature of a manifest does not vouch for; None if the member is malformed."""
+    ranges = manifest.get("unsigned", [])
+    sound = type(ranges) is list and all(
+        type(each) is list and len(each) == 2 and all(type(end) is int for end in each) for each in ranges
+    )
+    return ranges if sound else None
+
+
+def with_signature(expected: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
+    """A derived manifest with the members that only its signer knows, as the stored manifest has them."""
+    unsigned = unsigned_ranges(manifest)
+    derived = {name: value for name, value in expected.items() if name != "signature"}
+    if unsigned:
+        derived["unsigned"] = unsigned
+    return {**derived, "signature": manifest["signature"]}
 
 
 def entry(name: str, digest: str, size: int) -> dict[str, Any]:
@@ -87,7 +107,9 @@ def _regular(folder: Folder) -> list[str]:
     return [
         name
         for name, found in folder.entries().items()
-        if stat.S_ISREG(found.st_mode) and not name.startswith(TEMPORARY) and name != BALLAST
+        if stat.S_ISREG(found.st_mode)
+        and not name.startswith(TEMPORARY)
+        and name not in (BALLAST, CHECKPOINT)
     ]
 
 

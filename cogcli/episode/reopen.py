@@ -25,6 +25,7 @@ from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.file_lock import lock
 from cogcli.core.files import FileRefused
 from cogcli.episode import blobs, refusals
+from cogcli.episode.checkpoint import compare, known_records
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
@@ -66,6 +67,8 @@ class _Log(NamedTuple):
     events: list[Event]
     end: End
     tail: bytes
+    heads: dict[int, str]
+    """The hash of the chain by the number of events before it."""
 
 
 def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
@@ -87,7 +90,9 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
                     raise refusals.unreadable(folder.path, finding.message, file=finding.file)
             log = _read_mended(folder) if mend else _read_sound(folder)
             ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
-            journal = Journal(folder, **ids, **ports, resumed=(fd, log.end))
+            known = known_records(folder, ports.get("owner"), ports.get("sign"))
+            vouched = compare(known, ids["episode_id"], log.heads)
+            journal = Journal(folder, **ids, **ports, resumed=(fd, log.end), vouched=vouched)
             opened.pop_all()  # now the journal closes both
             opened.callback(journal.close)
             reopened = _recovered(journal, log)
@@ -188,6 +193,7 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     events: list[Event] = []
     size, rules = 0, FIRST
     check, lines = LineCheck(), Lines(folder.chunks(EVENTS))
+    heads: dict[int, str] = {}
     with closing(blobs.BlobFolder(folder)) as kept:
 
         def get(digest: str) -> bytes:
@@ -202,12 +208,15 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
             if not check.chained:
                 raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
             events.append(event_of(value, raw, get, rules))
+            heads[number] = check.head
             size += len(raw) + 1
     if lines.refused and not lines.torn:
         raise _bad_line(folder, lines.refused.number, lines.refused.why)
     _refuse_first(folder, check.end())
     begun, last = (events[0].run_id or "", events[-1].timestamp) if events else ("", "")
-    return _Log(events, End(check.count, check.head, last, size, begun, rules), read_from(folder, size))
+    prior = events[-1].prev or "" if events else ""
+    end = End(check.count, check.head, last, size, prior, begun, rules)
+    return _Log(events, end, read_from(folder, size), heads)
 
 
 def _rules(folder: Folder, first: dict[str, Any]) -> int:
@@ -255,7 +264,8 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
         dropped_bytes=len(dropped),
         caused_by=last.id,
     )
-    return Reopened(journal, [*log.events, *marked, journal.append(draft, durable=True)], len(dropped))
+    events = [*log.events, *marked, journal.append(draft, durable=True)]
+    return Reopened(journal, events, len(dropped))
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:

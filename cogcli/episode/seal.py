@@ -40,15 +40,19 @@ def seal(journal: Journal) -> None:
         files=files,
         chain=chain,
         pins=fold.pins,
+        unsigned=journal.unvouched if journal.sign is not None and journal.has_vouched else (),
     )
-    if journal.sign is not None:
+    if journal.sign is not None and journal.has_vouched:
         manifest["signature"] = journal.sign(manifest)
-    journal.replace(MANIFEST, to_bytes(manifest))
+    data = to_bytes(manifest)
+    journal.vouch(data)
+    journal.replace(MANIFEST, data)
 
 
 def persist_pending(journal: Journal) -> None:
     """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`."""
     _persist(journal, _fold_whole(journal))
+    journal.vouch()
 
 
 def _fold_whole(journal: Journal) -> LogFold:

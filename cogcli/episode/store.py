@@ -32,11 +32,12 @@ _SHOWN: Final = 10
 
 class Store:
     """The episodes of one runs directory, given by its real path. What it creates or reopens is signed by `sign` when
-    it is sealed."""
+    it is sealed, and known by the key of its `owner`."""
 
-    def __init__(self, runs_dir: str | Path, *, sign: Sign | None = None) -> None:
+    def __init__(self, runs_dir: str | Path, *, sign: Sign | None = None, owner: bytes | None = None) -> None:
         self.runs_dir = Path(runs_dir)
         self._sign = sign
+        self._owner = owner
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -52,6 +53,7 @@ class Store:
             with Folder.open(self.runs_dir, make=True) as runs:
                 made = runs.make(episode_id)
             ports.setdefault("sign", self._sign)
+            ports.setdefault("owner", self._owner)
             return Journal(made, episode_id=episode_id, trace_id=trace_id, **ports)
         except OSError as error:
             if made is not None:
@@ -78,6 +80,7 @@ class Store:
         from cogcli.episode.reopen import reopen
 
         ports.setdefault("sign", self._sign)
+        ports.setdefault("owner", self._owner)
         return reopen(directory, mend=mend, **ports)
 
     # -- finding ------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def launch(
     """
     control, intercept = control or Control(), intercept or environment.intercept
     request, ids, redactor = prepared.request, environment.ids, Redactor()
-    journal = Store(environment.runs_dir, sign=environment.signer()).create(
+    journal = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner()).create(
         f"ep_{ids.ulid()}",
         trace_id=request.trace_id or ids.trace_id(),
         clock=environment.clock,

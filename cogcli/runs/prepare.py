@@ -269,6 +269,8 @@ class RunEnvironment(NamedTuple):
     """Called where specs are needed: a broken configuration file is an error there only."""
     signer: Callable[[], Sign | None] = lambda: None
     """Called where a manifest may be signed, for the same reason; None without a key."""
+    owner: Callable[[], bytes | None] = lambda: None
+    """Called where a log is written: the key that makes its episode known (docs/reference/episode.md#checkpoint)."""
     use_env_proxy: bool = False
     store_dir: str = ""
     """Where functions keep what outlives a run; empty where nothing does."""

@@ -74,6 +74,8 @@ class ResumeRequest(NamedTuple):
     abort: bool = False
     """Close the run: nothing new starts, it ends with the status `aborted`."""
     durability: str = "process"
+    head: str = ""
+    """The hash that the log ends with: the user knows this log and gives the permissions that it records."""
     timeout: float | None = None
     """Seconds that the run may take from now on; None: what is left of those that it was given before."""
     allow_hosts: tuple[str, ...] = ()
@@ -84,7 +86,7 @@ def resume(
     environment: RunEnvironment,
     directory: Path,
     request: ResumeRequest,
-    require_consent: Callable[[LogIndex], None],
+    require_consent: Callable[[LogIndex, Journal], None],
     *,
     listener: Callable[[Event], None],
     control: Control,
@@ -96,7 +98,8 @@ def resume(
     left, and nothing is appended.
     """
     redactor = Redactor()
-    journal, events, _ = Store(environment.runs_dir, sign=environment.signer()).reopen(
+    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    journal, events, _ = store.reopen(
         directory,
         clock=environment.clock,
         ids=environment.ids,
@@ -111,7 +114,7 @@ def resume(
         if end is not None:
             return exported(_seal_ended_run(journal, events, end, log.ended.signal), environment.export)
         if not request.abort:
-            require_consent(log)
+            require_consent(log, journal)
         resumption = _Resumption(environment, directory, request, journal, log, log.started)
         return exported(resumption.run(redactor, listener, control), environment.export)
     finally:
@@ -287,6 +290,8 @@ class _Resumption(NamedTuple):
             )
         if request.allow_changed_specs:
             reason += ", changed specs allowed"
+        if request.head:
+            reason += f", what was allowed up to {request.head} given again"
         checkpoint = {"offset": last.seq, "event": last.id}
         draft = build.run_resumed(
             self.log.root or "",

@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 import pytest
+from support.checkpoints import vouch
 
 SOURCE = """
 import os
@@ -162,6 +163,7 @@ def test_a_killed_rerun_goes_on_with_what_was_said(paying: Any) -> None:
         (paying.episode / name).unlink()
     (paying.episode / "learn.jsonl").write_bytes(b"")
     log.write_bytes(b"".join(lines[:2]))
+    vouch(paying.episode, paying.home)
     assert paying.run("resume", "@last", "--json", "-q").assert_ok().json["outputs"] == {"text": "x1"}
     assert _ledger(paying) == ["x"]
     _clean(paying)

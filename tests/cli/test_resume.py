@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.checkpoints import vouch
 from support.waiting import wait_until
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
@@ -546,6 +547,7 @@ def test_without_an_episode_it_says_what_can_be_resumed(demo: Any) -> None:
     (cut / "learn.jsonl").write_bytes(b"")
     log = cut / "events.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
+    vouch(cut, demo.home)
     error = asked()
     first, (row,) = error["hint"].partition("\n")[0], error["hint"].splitlines()[1:]
     assert first == "these can be resumed:"

@@ -25,9 +25,20 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_the_level_and_what_it_proves_are_said(ran: Any) -> None:
     shown = ran.run("verify").assert_ok()
-    assert "consistent: all fits together; who may write every file could have written all anew" in shown.out
+    assert f"{ran.episode.name}  nothing altered\n" in shown.out
+    assert "own: nothing altered: your key vouches for every event" in shown.out
     told = ran.run("verify", "--json").assert_ok().json
-    assert told["episodes"] == [{"episode_id": ran.episode.name, "level": "consistent", "repaired": False}]
+    assert told["episodes"] == [{"episode_id": ran.episode.name, "level": "own", "repaired": False}]
+
+
+def test_an_unknown_episode_is_consistent_and_no_more(ran: Any) -> None:
+    (ran.episode / "checkpoint.jsonl").unlink()
+    shown = ran.run("verify").assert_ok()
+    assert f"{ran.episode.name}  consistent, unsigned\n" in shown.out
+    assert "all hashes match, but anyone who can write to the folder could have rewritten it" in shown.out
+    assert "nothing altered" not in shown.out
+    refused = ran.run("verify", "--require-signature", "--json").assert_exit(1).json
+    assert refused["error"]["code"] == "signature.missing"
 
 
 def test_a_head_kept_elsewhere_anchors(ran: Any) -> None:
@@ -80,9 +91,9 @@ def test_repair_completes_a_crash_between_two_sealing_steps_to_the_same_bytes(ra
         (ran.episode / "learn.jsonl").write_bytes(b"")
     os.utime(ran.episode)
     unsealed = ran.run("verify", "--json")
-    assert unsealed.json["episodes"][0]["level"] in ("unfinished", "altered")
+    assert unsealed.assert_exit(1).json["episodes"][0]["level"] == "altered"
     told = ran.run("verify", "--repair", "--json").assert_ok().json
-    assert told["episodes"] == [{"episode_id": ran.episode.name, "level": "consistent", "repaired": True}]
+    assert told["episodes"] == [{"episode_id": ran.episode.name, "level": "own", "repaired": True}]
     assert contents(ran.episode) == before
     again = ran.run("verify", "--repair").assert_ok()
     assert "sealed now" not in again.out
@@ -92,7 +103,7 @@ def test_repair_completes_a_crash_between_two_sealing_steps_to_the_same_bytes(ra
 def test_repair_leaves_unfinished_and_altered_episodes_alone(ran: Any) -> None:
     log = ran.episode / "events.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
-    for name in ("manifest.json", "summary.json", "state.json"):
+    for name in ("manifest.json", "summary.json", "state.json", "checkpoint.jsonl"):
         (ran.episode / name).unlink()
     (ran.episode / "learn.jsonl").write_bytes(b"")
     log.write_bytes(b"".join(lines[:4]))
@@ -128,7 +139,7 @@ def test_an_episode_that_cannot_be_read_does_not_hide_the_others(ran: Any) -> No
     broken = ran.root / ".cogcli/episodes/ep_01M7XJNZDYM9QW3RT6V8XZ2B4C"
     broken.mkdir()
     told = ran.run("verify", "--all", "--json").assert_exit(3).json
-    assert [row["level"] for row in told["episodes"]].count("consistent") == 1
+    assert [row["level"] for row in told["episodes"]].count("own") == 1
     assert [row["level"] for row in told["episodes"]].count(None) == 1
 
 

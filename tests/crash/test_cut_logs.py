@@ -23,6 +23,7 @@ from crash_flows import COGCLI, FLOWS, MORE, Flow, Sandbox
 from crash_invariants import CALLS, broken, key_of
 from crash_points import Course, Range, differing, finished, wrong_with
 from crash_verdicts import LONG, Tell
+from support.checkpoints import vouch
 
 DERIVED = ("state.json", "summary.json", "manifest.json")
 
@@ -77,7 +78,7 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     events: list[dict[str, Any]] = [json.loads(line) for line in lines]
     sandbox = shooting_range.sandbox(f"cut {flow.name} {len(lines)}")
     episode = sandbox.runs / whole.episodes[0].name
-    _left_behind(whole.episodes[0], episode, lines)
+    _left_behind(whole.episodes[0], episode, lines, sandbox.environment["HOME"])
     if any(event["event_type"] == "memory.proposed" for event in events[:-1]):
         shutil.copytree(whole.root / "state", sandbox.root / "state")  # it was stored before the next event
     begun = {key_of(event) for event in events if _begins(event)}
@@ -93,13 +94,14 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     return found
 
 
-def _left_behind(whole: Path, episode: Path, lines: list[bytes]) -> None:
-    """An episode as a kill after these lines leaves it."""
+def _left_behind(whole: Path, episode: Path, lines: list[bytes], home: str) -> None:
+    """An episode of the user with this home, as a kill after these lines leaves it."""
     shutil.copytree(whole, episode)
     (episode / "events.jsonl").write_bytes(b"".join(lines))
     (episode / "learn.jsonl").write_bytes(b"")
     for name in DERIVED:
         (episode / name).unlink(missing_ok=True)
+    vouch(episode, home)
 
 
 def _begins(event: dict[str, Any]) -> bool:
@@ -115,7 +117,8 @@ def test_a_run_that_a_signal_cut_off_ends_as_aborted_and_begins_nothing(shooting
     place = kinds.index("step.skipped") + 1
     assert kinds[place:] == ["run.terminated", "run.state_projection"]
     sandbox = shooting_range.sandbox("aborted again")
-    _left_behind(whole.episodes[0], sandbox.runs / whole.episodes[0].name, lines[:place])
+    home = sandbox.environment["HOME"]
+    _left_behind(whole.episodes[0], sandbox.runs / whole.episodes[0].name, lines[:place], home)
     assert sandbox.command("resume", "@last", *sandbox.flags()).code == 143
     assert sandbox.ledger == []
     summary = json.loads((sandbox.episodes[0] / "summary.json").read_bytes())

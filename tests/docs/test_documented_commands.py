@@ -155,6 +155,27 @@ def test_how_to(project: Project, name: str) -> None:
         assert reader.ran
 
 
+def test_anchor_episodes(shell: Shell) -> None:
+    """All but the bucket: the anchor is pushed to a repository, and finds the episode that is deleted after that."""
+    shell.write("cogcli.toml", "")
+    shell.env |= {
+        f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    shell.run("git init -q --bare ../remote && git clone -q ../remote ../anchors 2>&1")
+    shell.run("git -C ../anchors config push.autoSetupRemote true")
+    shell.run("cogcli run text.brief -p text=hello -q")
+    page = ROOT / "docs/how-to/anchor-episodes.md"
+    lines = [line for block in blocks(page) if block.language == "sh" for line in commands(block.text)]
+    write, anchor, push, bucket, check = lines
+    assert bucket.endswith('.txt"')
+    assert " s3 cp - " in bucket
+    for line in (write, anchor, push, check):
+        shell.run(line)
+    assert shell.run("git -C ../remote log --oneline").count("heads of") == 1
+    shutil.rmtree(shell.episodes[0])
+    assert "anchor.missing" in shell.run(check, code=1)
+
+
 @pytest.mark.parametrize("name", ["work-with-tables", "work-with-pdf-files", "review-code-changes"])
 def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> None:
     project = Project(ordinary_path, warm_cache)

@@ -96,11 +96,13 @@ def _codes() -> frozenset[str | None]:
 
 
 def _tree(project: Any) -> dict[Path, tuple[int, int]]:
-    """Everything around a project but its episodes, the user's cache and the pins of tools."""
+    """Everything around a project but its episodes, the user's cache and key, and the pins of tools."""
     state = project.home / ".local"
     pins = state / "state" / "cogcli" / "pins"
+    key = project.home / ".config" / "cogcli" / "episodes.key"
     kept = {str(folder) for folder in pins.parents if state in (folder, *folder.parents)}
-    own = {str(folder) for folder in (project.root / ".cogcli", project.home / ".cache", pins)}
+    kept |= {str(folder) for folder in key.parents[:2]}
+    own = {str(path) for path in (project.root / ".cogcli", project.home / ".cache", pins, key)}
     found = {}
     for folder, below, names in os.walk(project.root.parent):
         places = {os.path.join(folder, name) for name in (*below, *names)} - own

@@ -74,7 +74,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 
 def forged(folder: Path) -> None:
-    """Another run's folder in place of this one, every id, hash and document computed anew."""
+    """Another run's folder in place of this one, every id, hash and document computed anew, as far as it has them."""
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import LogFold
@@ -87,13 +87,17 @@ def forged(folder: Path) -> None:
     account = LogFold(lambda _: None)
     for event in log:
         account.apply(event)
-    evidence = project(log)
     renewed = events(folder)
-    for event in renewed:
+    for number, event in enumerate(renewed):
         if event["event_type"] == "run.state_projection":
+            evidence = project(log[:number])
             event["payload"].update({key: evidence[key] for key in ("outcomes", "links")})
     chained(folder, renewed)
-    (folder / "state.json").write_bytes(project_bytes(event for _, event in EventLog(folder)))
+    if (folder / "state.json").exists():
+        last = max(n for n, event in enumerate(renewed) if event["event_type"] == "run.state_projection")
+        (folder / "state.json").write_bytes(project_bytes(log[: last + 1]))
+    if not (folder / "manifest.json").exists():
+        return
     (folder / "learn.jsonl").write_bytes(learn_lines(account))
     (folder / "summary.json").write_bytes(to_bytes(summary_of(account)))
     _seal_again(folder)

@@ -206,10 +206,16 @@ def test_E06_an_episode_without_its_seal_is_never_called_valid(demo: Any) -> Non
 
 
 def test_E07_a_forgery_that_holds_together_is_consistent_and_not_authentic(demo: Any) -> None:
-    forged(finished(demo))
+    folder = finished(demo)
+    forged(folder)
+    verified = attack(demo, "verify", "@last", "--json")
+    assert (verified.code, verified.findings) == (1, {"signature.none", "checkpoint.differs"})
+    (folder / "checkpoint.jsonl").unlink()
     verified = attack(demo, "verify", "@last", "--json")
     assert (verified.code, verified.findings) == (0, {"signature.none"})
-    assert b"consistent at best, not authentic" in attack(demo, "verify", "@last").out
+    shown = attack(demo, "verify", "@last").out
+    assert b"consistent, unsigned" in shown
+    assert b"nothing altered" not in shown
     shown = attack(demo, "state", "show", "@last", "--path", "outcomes.outputs.text", "--json")
     assert shown.envelope["value"] == "HO"
 
@@ -218,7 +224,7 @@ def test_E07_a_forgery_that_holds_together_is_consistent_and_not_authentic(demo:
 def test_E18_a_log_far_larger_than_the_memory_allowed_is_verified(demo: Any) -> None:
     """The list asks for 2 GB under 512 MB; a log of 70 MB would take ten times that as objects."""
     folder = finished(demo)
-    for name in ("state.json", "summary.json", "learn.jsonl", "manifest.json"):
+    for name in ("state.json", "summary.json", "learn.jsonl", "manifest.json", "checkpoint.jsonl"):
         (folder / name).unlink()
     log = events(folder)[:-2]
     chained(folder, log)

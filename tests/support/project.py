@@ -12,6 +12,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 from support import in_process
+from support.checkpoints import vouch
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 INSTALLED_ONLY: Final = bool(os.environ.get("COGCLI_TEST_INSTALLED"))
@@ -226,3 +227,4 @@ class Project:
         (episode / "learn.jsonl").write_bytes(b"")
         for name in ("state.json", "summary.json", "manifest.json"):
             (episode / name).unlink(missing_ok=True)
+        vouch(episode, self.home)

@@ -287,6 +287,7 @@ class _ContractCalls:
             store_dir=os.path.join(self._folder, "state", "stores"),
             environ=environ,
             signer=lambda: None,
+            owner=lambda: None,
             circuits=Circuits(),
             export=None,
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cogcli.app import episodes
 from cogcli.app.run_skill import parse_hosts
 from cogcli.cli.context import CommandContext
-from cogcli.cli.inputs import object_of, parse_step_word
+from cogcli.cli.inputs import object_of, parse_hash, parse_step_word
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
 from cogcli.cli.options import (
     EXECUTION,
@@ -51,6 +51,9 @@ class ResumeFlags(Flags):
         "--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY
     )
     allow_host: AllowHost
+    head: str | None = text(
+        "--head", "HASH", "you know the log that ends with this hash, and allow what it records", SAFETY
+    )
     abort: bool = switch(
         "--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY
     )
@@ -90,6 +93,7 @@ def resume(
         in_doubt=_doubt_answers(flags.in_doubt, flags.output),
         allow_changed_specs=flags.allow_changed_specs,
         abort=_abort(flags),
+        head=parse_hash(flags.head, "--head") if flags.head else "",
         durability=str(context.settings.value("durability")),
         timeout=flags.timeout,
         allow_hosts=parse_hosts(flags.allow_host),

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cogcli.app import episodes
-from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, episodes_report, place_of
+from cogcli.app.anchors import read_anchor, read_heads
+from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, episodes_report, place_of, trusted_of
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument, command, switch, text, wrong_flag, wrong_value
+from cogcli.cli.inputs import parse_hash
+from cogcli.cli.options import argument, command, switch, text, wrong_flag
 from cogcli.cli.report_files import parse_reports
-from cogcli.core.errors import ENVIRONMENT, OK
+from cogcli.core.errors import ENVIRONMENT, OK, CogcliError
 from cogcli.core.terminal_text import visible
 from cogcli.episode.signing import public_key
+from cogcli.episode.verify.check import VOUCHED
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 
 _REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
+_PARTLY = ("checkpoint.partial", "signature.partial")
+_UNCHECKED = ("signature.unknown", "signature.unchecked")
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
-_HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_ANCHOR = "with --all: find what was deleted, shortened or replaced since `verify --heads` wrote FILE"
 
 
 @command(
     examples=(
         ("cogcli verify @last", "the newest episode"),
         ("cogcli verify @last --key team.pub.pem", "signed by this key?"),
-        ("cogcli verify ./mailed/ep_01M7XJNZDYM9 --json", "a copy, for scripts"),
+        ("cogcli verify --all --anchor heads.txt", "what was deleted or rolled back since?"),
     ),
     exits=(0, 1, 2, 3),
     most=1000,
@@ -41,6 +45,11 @@ def verify(
     all: Annotated[bool, switch("--all", help="every episode of the runs directory")] = False,
     key: Annotated[str | None, text("--key", "FILE", "the key that must have signed it")] = None,
     head: Annotated[str | None, text("--head", "HASH", "the hash that its log must end with")] = None,
+    require_signature: Annotated[
+        bool, switch("--require-signature", help="exit 1 unless a trusted key signed all of it")
+    ] = False,
+    heads: Annotated[bool, switch("--heads", help="print id, events and head of every episode")] = False,
+    anchor: Annotated[str | None, text("--anchor", "FILE", _ANCHOR)] = None,
     repair: Annotated[bool, switch("--repair", help=_REPAIR)] = False,
     report: Annotated[
         list[str],
@@ -55,14 +64,25 @@ def verify(
     """Verify the named episodes, all, or the newest."""
     started = time.monotonic()
     wanted = parse_reports(report, without=("sarif", "github"))
+    if heads:
+        given = [names, all, key, head, anchor, require_signature, repair, report]
+        if any(given):
+            raise wrong_flag(
+                "`--heads` takes no other flag and no episode", "it prints the heads of all episodes"
+            )
+        return _print_heads(context)
+    if anchor is not None and not all:
+        raise wrong_flag("`--anchor` is for all episodes", "add --all")
+    anchored = {} if anchor is None else read_anchor(anchor)
     directories = _directories(context, names, all=all)
-    verifier = EpisodeVerifier(
-        context.settings,
-        None if key is None else public_key(key),
-        _head(head, directories),
-        repair,
-        context.warn,
+    if head is not None and len(directories) != 1:
+        raise wrong_flag("`--head` is that of one episode", "name it")
+    trusted = trusted_of(
+        context.settings, key=None if key is None else public_key(key), signature=require_signature
     )
+    if head is not None:
+        trusted = trusted._replace(head=parse_hash(head, "--head"))
+    verifier = EpisodeVerifier(context.settings, trusted, anchored, repair, context.warn)
     results: list[VerifyResult] = []
     for one in verifier.verify(directories):
         results.append(one)
@@ -76,7 +96,7 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
     """A heading, a line per finding, and the level that is proven."""
     if not result.level:
         return [[(glyphs.sign("failed"), "red"), (f" {visible(result.findings[0]['message'])}", "")]]
-    doubtful = result.level in ("unvouched", "unfinished")
+    doubtful = result.level in ("unvouched", "unfinished", "missing")
     warned = doubtful or any(finding["severity"] == "warning" for finding in result.findings)
     status = "failed" if result.errors else "warning" if warned else "done"
     lines: list[StyledLine] = [
@@ -92,11 +112,35 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
 
 
 def _summary(result: VerifyResult) -> str:
-    intact = "nothing vouches for it" if result.level == "unvouched" else "nothing altered"
-    text = count_of(len(result.errors), "finding") if result.errors else intact
-    text += ", not sealed" if result.level == "unfinished" else ""
-    repaired = ", mended now" if result.level == "unfinished" else ", sealed now"
+    if result.errors:
+        text = count_of(len(result.errors), "finding")
+    elif result.level in VOUCHED:
+        text = "nothing altered"
+    elif result.level == "unvouched":
+        text = "nothing vouches for it"
+    elif any(finding["code"] in _PARTLY for finding in result.findings):
+        text = "consistent, vouched for in part"
+    elif any(finding["code"] in _UNCHECKED for finding in result.findings):
+        text = "consistent, its signature was not checked"
+    else:
+        text = "consistent, unsigned"
+    text += ", not sealed" if result.is_unsealed else ""
+    repaired = ", mended now" if result.is_unsealed else ", sealed now"
     return text + (repaired if result.repaired else "")
+
+
+def _print_heads(context: CommandContext) -> int:
+    """Print the head of every episode: the lines of an anchor file."""
+    store = episodes.store_of(context.settings)
+    unread: list[CogcliError] = []
+    found = list(read_heads([store.runs_dir / name for name in store.ids()], unread.append))
+    context.own["heads"] = [head._asdict() for head in found]
+    context.answer("".join(f"{head.to_line()}\n" for head in found))
+    for error in unread[1:]:
+        context.warn(error)
+    if unread:
+        raise unread[0]
+    return OK
 
 
 def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> int:
@@ -125,15 +169,3 @@ def _directories(context: CommandContext, names: Sequence[str], *, all: bool) ->
         store = episodes.store_of(settings)
         return [store.runs_dir / episode_id for episode_id in store.ids()]
     return [episodes.find(settings, word) for word in names or ["@last"]]
-
-
-def _head(given: str | None, directories: Sequence[Path]) -> str | None:
-    if given is None:
-        return None
-    match = _HASH.fullmatch(given)
-    if match is None:
-        expected = "sha256: and 64 hex digits, in lower case"
-        raise wrong_value(f"`--head`: found `{given[:80]}`", expected=expected)
-    if len(directories) != 1:
-        raise wrong_flag("`--head` is that of one episode", "name it")
-    return f"sha256:{match[1]}"

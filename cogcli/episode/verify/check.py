@@ -1,8 +1,8 @@
 """Has anything in an episode been altered? (docs/reference/episode.md#verify)
 
-Pure over the bytes read; nothing is written. Without a signature it can say that an episode is consistent, not that it
-is authentic: whoever may write every file may write all of them anew. A hash of the log's end that was kept elsewhere
-proves more than a signature: not even who has the key wrote it anew since.
+Pure over the bytes read; nothing is written. Hashes that match show that the files are consistent, not who wrote them:
+anyone who can write to the folder can rewrite all of it. A checkpoint with the user's MAC, or a signature, shows more.
+A hash of the log's end that is kept elsewhere shows most: not even the holder of a key rewrote the log since.
 """
 
 from __future__ import annotations
@@ -10,42 +10,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.files import FileRefused
-from cogcli.episode import signing
-from cogcli.episode.document_bytes import read_object
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS, MANIFEST, Finding, error_finding, is_renamed
+from cogcli.episode.layout import EVENTS, Finding, error_finding, is_renamed
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable
 from cogcli.episode.verify.documents import DocumentCheck
 from cogcli.episode.verify.files import EpisodeFiles, ForeignFiles
 from cogcli.episode.verify.foreign import foreign_findings, is_foreign
 from cogcli.episode.verify.log_reading import LogReading
+from cogcli.episode.verify.trusted import NO_TRUST, Trusted
+from cogcli.episode.verify.vouching import Vouching
 
 MOST: Final = 100
 """Findings of one code that are listed one by one."""
 
 LEVELS: Final = {
     "altered": "something does not fit",
+    "missing": "the anchor names it, and it does not exist",
     "unvouched": "what can be compared fits; nothing vouches for the content of every file",
-    "unfinished": "what is there fits; nothing vouches for its last lines",
-    "consistent": "all fits together; who may write every file could have written all anew",
-    "signed": "all fits together; nobody without this key wrote it",
-    "anchored": "all fits together; nobody changed it since the hash was kept elsewhere",
+    "unfinished": "all hashes match; nothing vouches for its last lines",
+    "consistent": "all hashes match, but anyone who can write to the folder could have rewritten it",
+    "own": "nothing altered: your key vouches for every event",
+    "signed": "nothing altered: only a holder of this key can have written it",
+    "anchored": "nothing altered since its hash was recorded elsewhere",
 }
 """What each level proves, from the weakest on."""
-
-
-class Trusted(NamedTuple):
-    """What the caller knows for sure: the `key_id` that must have signed, the hash of the log's last line."""
-
-    key: str | None = None
-    head: str | None = None
-
-
-NO_TRUST: Final = Trusted()
+VOUCHED: Final = ("own", "signed", "anchored")
+"""Levels at which a MAC, a signature or an anchor was checked for all of an episode."""
 
 
 def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
@@ -78,16 +71,19 @@ def level_of(findings: Iterable[Finding]) -> str:
         return "anchored"
     if "manifest.unhashed" in codes or {"chain.unchained", "episode.unsealed"} <= codes:
         return "unvouched"
-    if "episode.unsealed" in codes or "log.empty" in codes:
-        return "unfinished"
-    return "signed" if "signature.valid" in codes else "consistent"
+    if "signature.valid" in codes:
+        return "signed"
+    if "checkpoint.own" in codes:
+        return "own"
+    return "unfinished" if {"episode.unsealed", "log.empty"} & codes else "consistent"
 
 
 def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     foreign = is_foreign(folder)
     inventory: EpisodeFiles | ForeignFiles = ForeignFiles(folder) if foreign else EpisodeFiles(folder)
     yield from inventory.findings
-    log = LogReading(folder, set(inventory.blobs()), trusted.head)
+    vouching = Vouching(folder, trusted)
+    log = LogReading(folder, set(inventory.blobs()), trusted.head, vouching.places)
     yield from log.findings()
     lines = log.lines
     if is_renamed(folder.path.name, lines.episode):
@@ -97,7 +93,7 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
         yield from foreign_findings(folder, inventory, lines.episode, log.evidence)
     else:
         yield from DocumentCheck(folder, inventory.files, log).check()
-    yield _signature_finding(folder, trusted.key, foreign=foreign)
+    yield from vouching.findings(log, foreign=foreign)
     if trusted.head is not None:
         yield _head_finding(trusted.head, log.head_at, lines.count, lines.head)
 
@@ -120,34 +116,6 @@ def _capped(findings: Iterator[Finding]) -> list[Finding]:
 # -- what vouches for it -----------------------------------------------------------------------------------------------
 
 
-def _signature_finding(folder: Folder, trusted: str | None, *, foreign: bool = False) -> Finding:
-    """What the manifest's signature is worth; another tool's may have a form of its own."""
-    manifest = read_object(folder, MANIFEST)
-    signature = manifest.get("signature")
-    if signature is None:
-        if trusted:
-            return _error("signature.missing", "is not signed")
-        return _info("signature.none", "unsigned: consistent at best, not authentic")
-    if not signing.is_signature(signature):
-        if foreign and not trusted:
-            return _info("signature.unchecked", "its signature has another tool's form: it was not checked")
-        return _error("signature.invalid", "its signature is none")
-    try:
-        fits = signing.fits(manifest)
-    except ServiceResolutionError as error:
-        if trusted:
-            raise
-        return _info("signature.unchecked", f"{error.message}: {error.hint}")
-    key = signature["key_id"]
-    if not fits:
-        return _error("signature.invalid", "was altered after it was signed")
-    if trusted is None:
-        return _info("signature.unknown", f"signed by {key}: `--key FILE` says whose key that has to be")
-    if trusted != key:
-        return _error("signature.other", f"was signed by {key}, not by the key given")
-    return _info("signature.valid", f"signed by the key given, {key}")
-
-
 def _head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
     """Whether the log ends with a hash kept elsewhere, which is that of line `found_at`, 0 for none."""
     if not found_at:
@@ -156,11 +124,3 @@ def _head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
         message = f"up to here the log is as it was; {lines - found_at} more lines have come since"
         return Finding("head.earlier", "info", EVENTS, found_at, message)
     return Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
-
-
-def _error(code: str, message: str) -> Finding:
-    return Finding(code, "error", MANIFEST, 0, message)
-
-
-def _info(code: str, message: str) -> Finding:
-    return Finding(code, "info", MANIFEST, 0, message)

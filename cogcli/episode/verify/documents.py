@@ -34,7 +34,7 @@ from cogcli.episode.layout import (
     is_blob_name,
 )
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.manifest import entry, manifest_of, measure
+from cogcli.episode.manifest import entry, manifest_of, measure, with_signature
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
@@ -62,9 +62,16 @@ class DocumentCheck:
         if self._sealed:
             yield from self._manifest()
         else:
-            how = "has ended, but the episode is not sealed" if self._ended else "has not ended"
-            message = f"the run {how}: nothing vouches for its last lines"
-            yield Finding("episode.unsealed", "info", MANIFEST, 0, message)
+            yield self._unsealed()
+
+    def _unsealed(self) -> Finding:
+        """That there is no manifest: an error once the run has ended and no process is about to write it."""
+        if not self._ended:
+            return Finding("episode.unsealed", "info", MANIFEST, 0, "the run has not ended")
+        if self._folder.is_locked(EVENTS):
+            return Finding("episode.unsealed", "info", MANIFEST, 0, "the run is being sealed")
+        message = "the run has ended, but the episode is not sealed: `verify --repair` seals it"
+        return error_finding("episode.unsealed", MANIFEST, 0, message)
 
     # -- documents ----------------------------------------------------------------------------------------------------
 
@@ -233,7 +240,7 @@ class DocumentCheck:
             pins=log.fold.pins,
         )
         if is_signature(manifest.get("signature")):
-            expected["signature"] = manifest["signature"]
+            expected = with_signature(expected, manifest)
         if data != (whole := to_bytes(expected)):
             line = _first_difference(data, whole)
             yield error_finding("manifest.differs", MANIFEST, line, "is not what the log and the files say")

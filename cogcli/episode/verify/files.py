@@ -14,7 +14,16 @@ from typing import Final
 from cogcli.core.files import FileRefused
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.folder import TEMPORARY, Folder
-from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, Finding, error_finding, is_blob_name
+from cogcli.episode.layout import (
+    BALLAST,
+    BLOBS,
+    CHECKPOINT,
+    FILES,
+    MANIFEST,
+    Finding,
+    error_finding,
+    is_blob_name,
+)
 from cogcli.episode.manifest import measure
 
 _DEEPEST: Final = 16
@@ -72,6 +81,8 @@ class EpisodeFiles(FilesSeen):
             elif name == BALLAST and stat.S_ISREG(found.st_mode) and not folder.holds(MANIFEST):
                 message = "room kept for the end of a run, which is alive or was killed"
                 self.findings.append(Finding("file.temporary", "info", name, 0, message))
+            elif name == CHECKPOINT:
+                self._is_plain(name, found)  # no manifest names it
             elif name not in FILES:
                 self._refuse("file.extra", name, "no file of an episode")
             else:

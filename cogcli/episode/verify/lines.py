@@ -12,9 +12,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from cogcli.episode.blobs import MAX_LINE
-from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, Finding, error_finding, is_trace_id
-from cogcli.episode.log_lines import is_unchained
+from cogcli.episode.log_lines import first_link, is_unchained
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import OPTIONAL, PHASES, TYPES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold, decision_files
-from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
+from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.verify.lines import LineCheck
@@ -41,11 +41,17 @@ class LogReading:
     The members hold what it gave once all findings were taken.
     """
 
-    def __init__(self, folder: Folder, kept: set[str], head: str | None) -> None:
-        """`kept`: the digests of the blobs there; `head`: a hash that was kept elsewhere."""
+    def __init__(
+        self, folder: Folder, kept: set[str], head: str | None, places: Collection[int] = ()
+    ) -> None:
+        """`kept`: the digests of the blobs there; `head`: a hash that was kept elsewhere; `places`: the numbers of
+        events after which the hash of the chain is wanted."""
         self._folder = folder
         self._kept = kept
         self._head = head
+        self._places = places
+        self.heads: dict[int, str] = {}
+        """The hash of the chain at each of `places` that the log reaches."""
         self.head_at = 0
         """The line that has the hash kept elsewhere."""
         self._repairs: list[str] = []
@@ -92,10 +98,14 @@ class LogReading:
 
             for number, raw, value in lines.objects():
                 yield from self.lines.check(number, raw, value)
+                if number in self._places:
+                    self.heads[number] = self.lines.head
                 if self.lines.head == self._head:
                     self.head_at = number
                 if number == 1:
                     rules = rules_of(value.get("payload"))
+                    if self.lines.chained and type(self.lines.episode) is str:
+                        self.heads[0] = first_link(self.lines.episode)
                 named.clear()
                 event = event_of(value, raw, get, rules)
                 self.last_timestamp = event.timestamp

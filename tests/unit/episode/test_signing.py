@@ -29,7 +29,8 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
-from cogcli.episode.verify.check import Trusted, level_of, verify
+from cogcli.episode.verify.check import level_of, verify
+from cogcli.episode.verify.trusted import Trusted
 
 
 def pem(key: Any, *, password: bytes | None = None) -> bytes:

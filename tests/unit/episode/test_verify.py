@@ -21,8 +21,8 @@ from support.examples import examples
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.journal import first_link
 from cogcli.episode.layout import Finding
+from cogcli.episode.log_lines import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import MOST, verify
 from cogcli.events.checksum import line_with_sum
@@ -56,7 +56,7 @@ def test_a_sealed_episode_is_clean_but_unsigned(sealed: Path) -> None:
     findings = verify(sealed)
     assert is_clean(findings)
     assert [finding.code for finding in findings] == ["signature.none"]
-    assert "not authentic" in findings[0].message
+    assert "no other user can check" in findings[0].message
 
 
 def test_verifying_changes_nothing(sealed: Path) -> None:

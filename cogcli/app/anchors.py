@@ -1,0 +1,102 @@
+"""Anchors: the heads of all episodes, kept where nobody who can write to the runs directory can write
+(docs/reference/episode.md#anchors)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import orjson
+
+from cogcli.core.errors import CogcliError, UsageError
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.jsonvalue import object_of
+from cogcli.episode.layout import is_digest, is_episode_id
+from cogcli.episode.manifest import chain_of
+from cogcli.episode.refusals import open_episode, unreadable
+
+_LIMIT: Final = 256 * 1024 * 1024
+_NUMBER: Final = re.compile(r"[0-9]{1,15}")
+
+
+class Head(NamedTuple):
+    """The end of one log: its number of whole lines, and the hash of the last."""
+
+    episode_id: str
+    events: int
+    head: str
+
+    def to_line(self) -> str:
+        """The line of an anchor file."""
+        return f"{self.episode_id} {self.events} {self.head}"
+
+
+def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None]) -> Iterator[Head]:
+    """The head of each episode that has an event; `warn` gets why one cannot be read."""
+    for directory in directories:
+        try:
+            with open_episode(directory) as folder:
+                chain = chain_of(folder, directory.name)
+        except FileRefused as error:
+            warn(unreadable(directory, error.message, file=Path(error.path).name))
+            continue
+        except CogcliError as error:
+            warn(error)
+            continue
+        if chain["events"]:
+            yield Head(directory.name, chain["events"], chain["head"])
+
+
+def read_anchor(path: str) -> dict[str, Head]:
+    """The heads in an anchor file, by episode: lines of `verify --heads`, or its `--json`. Raises UsageError."""
+    try:
+        data = read_regular(path, limit=_LIMIT)
+    except FileRefused as error:
+        raise UsageError("usage.value", f"`--anchor`: {path} {error.message}") from error
+    rows = _rows_of_json(data) if data.lstrip().startswith(b"{") else _rows_of_lines(data)
+    found: dict[str, Head] = {}
+    for number, row in enumerate(rows, 1):
+        if row is None:
+            continue
+        head = _head_of(row)
+        if head is None or found.get(head.episode_id, head) != head:
+            raise UsageError(
+                "usage.value",
+                f"`--anchor`: entry {number} of {path} is no head",
+                expected="EPISODE EVENTS sha256:HASH, one line per episode",
+                found=" ".join(row)[:120],
+                hint="write the file with: cogcli verify --heads > FILE",
+            )
+        found[head.episode_id] = head
+    if not found:
+        raise UsageError(
+            "usage.value",
+            f"`--anchor`: {path} holds no head",
+            hint="write the file with: cogcli verify --heads > FILE",
+        )
+    return found
+
+
+def _rows_of_lines(data: bytes) -> list[list[str] | None]:
+    """The words of each line; None for an empty line and a comment."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    return [None if not line.strip() or line.startswith("#") else line.split() for line in lines]
+
+
+def _rows_of_json(data: bytes) -> list[list[str] | None]:
+    try:
+        heads = object_of(orjson.loads(data)).get("heads")
+    except ValueError:
+        return [["no JSON"]]
+    if not isinstance(heads, list):
+        return []
+    rows = map(object_of, heads)
+    return [[str(row.get(name)) for name in ("episode_id", "events", "head")] for row in rows]
+
+
+def _head_of(words: list[str]) -> Head | None:
+    if len(words) != 3 or not is_episode_id(words[0]) or not _NUMBER.fullmatch(words[1]):
+        return None
+    return Head(words[0], int(words[1]), words[2]) if is_digest(words[2]) else None

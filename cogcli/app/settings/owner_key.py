@@ -1,0 +1,90 @@
+"""The user's key: a secret file next to the configuration, which makes the user's own episodes known
+(docs/reference/episode.md#checkpoint).
+
+1. It is made by the first run, with 0600, exclusively and synced. Looking at an episode makes none.
+2. A key file that cannot be used (damaged, readable by others) is left unchanged: episodes are unknown until the user
+   removes it or repairs it.
+3. A process without a usable key file uses a key of its own, so that it knows the episodes that it wrote itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cogcli.app.settings.user_dirs import config_home
+from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.episode.checkpoint import KEY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME: Final = "episodes.key"
+_TEXT: Final = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n")
+
+
+class OwnerKey(NamedTuple):
+    """The key of a user, or why there is none. `missing`: no file exists."""
+
+    key: bytes | None
+    problem: str = ""
+    missing: bool = False
+
+
+def key_path(environ: Mapping[str, str]) -> str:
+    """The file of the key."""
+    return os.path.join(config_home(environ), NAME)
+
+
+def read_key(environ: Mapping[str, str]) -> OwnerKey:
+    """The key in the user's file, which is neither made nor changed."""
+    path = key_path(environ)
+    try:
+        text = read_regular(path, limit=1024).decode("ascii", "replace")
+        found = os.stat(path)
+    except FileRefused as error:
+        return OwnerKey(None, f"{path} {error.message}", error.reason == "missing")
+    except OSError as error:
+        return OwnerKey(None, f"{path} cannot be read: {error.strerror}")
+    if not _TEXT.fullmatch(text):
+        return OwnerKey(None, f"{path} holds no key: it was damaged")
+    if hasattr(os, "geteuid"):  # Windows does not express permissions as a mode
+        if found.st_uid != os.geteuid():
+            return OwnerKey(None, f"{path} belongs to another user")
+        if mode := stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+            return OwnerKey(None, f"{path} may be used by others (mode {mode:04o}): chmod 600")
+    return OwnerKey(bytes.fromhex(text))
+
+
+def find_key(environ: Mapping[str, str]) -> bytes:
+    """The key with which this process checks episodes."""
+    return read_key(environ).key or _process_key()
+
+
+def ensure_key(environ: Mapping[str, str]) -> bytes:
+    """The key with which this process makes its episodes known. Makes the user's file if it does not exist."""
+    found = read_key(environ)
+    if found.missing:
+        with suppress(OSError):  # a home that cannot be written to
+            _make(key_path(environ))
+        found = read_key(environ)
+    return found.key or _process_key()
+
+
+@cache
+def _process_key() -> bytes:
+    """A key that only this process has."""
+    return os.urandom(KEY_BYTES)
+
+
+def _make(path: str) -> None:
+    """Make the file of the key unless it exists. Raises OSError."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with Alone(folder):
+        if not os.path.lexists(path):
+            write_atomic(path, os.urandom(KEY_BYTES).hex().encode() + b"\n", replace=False)

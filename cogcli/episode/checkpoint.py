@@ -1,0 +1,348 @@
+"""`checkpoint.jsonl`: which events of a log its writer vouches for (docs/reference/episode.md#checkpoint).
+
+1. A record names an episode, a number of events and the hash of the last of them. A MAC with the user's key, or a
+   signature, covers all of it. The chain binds every earlier line to that hash.
+2. `next` is the hash of the line that is about to be written. A record is written before such a line: a crash between
+   the two leaves a record that fits the log without the line, and so does damage to the newest line.
+3. The file has two slots of equal size. A record goes to the slot that does not hold the latest one, so that a write
+   that is cut short leaves the record before. At a pause and at the end only the last record stays, in the
+   first slot.
+4. Events that were in the log when a process took it up, and that no known record covered, are `unvouched` in every
+   later record.
+5. A record that cannot be written is given up, not the run: an episode without a record is unknown, never wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.core.canonical import digest
+from cogcli.core.errors import CogcliError
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.core.strict_json import loads as strict_loads
+from cogcli.episode.folder import Folder, fdatasync, write_all
+from cogcli.episode.layout import CHECKPOINT, EVENTS, is_digest
+from cogcli.episode.log_lines import Lines, first_link
+
+if TYPE_CHECKING:
+    from cogcli.episode.signing import Sign
+
+SCHEMA: Final = "checkpoint/1"
+KEY_BYTES: Final = 32
+SLOT: Final = 2048
+"""Bytes of a record with its padding and newline."""
+MOST_RANGES: Final = 16
+"""Ranges of unvouched events in a record. Of more, neighbors become one range."""
+_PERSON: Final = b"cogcli/checkpt/1"
+_MOST_EVENTS: Final = 1 << 53
+
+EventRange = tuple[int, int]
+"""The first and the last `seq` of a range."""
+
+
+class Checkpoint(NamedTuple):
+    """One record."""
+
+    episode_id: str
+    events: int
+    head: str
+    """The hash of the line before `events`; for 0 what the first line names."""
+    following: str
+    """`next`: the hash of the line about to be written; at a pause and at the end, of the last line."""
+    unvouched: tuple[EventRange, ...]
+    manifest: str
+    """The hash of the manifest that is about to be written; empty before the end."""
+    given: int
+    """The user gave the permissions of all events before this `seq` again, knowing the head of the log."""
+    mac: str = ""
+    signature: Mapping[str, Any] | None = None
+    slot: int = 0
+
+    def to_payload(self) -> dict[str, Any]:
+        """What MAC and signature cover."""
+        return {
+            "schema_version": SCHEMA,
+            "episode_id": self.episode_id,
+            "events": self.events,
+            "head": self.head,
+            "next": self.following or None,
+            "unvouched": [list(each) for each in self.unvouched],
+            "manifest": self.manifest or None,
+            "given": self.given,
+        }
+
+
+class Vouched(NamedTuple):
+    """What the known records of a log vouch for."""
+
+    ranges: tuple[EventRange, ...] = ()
+    """The vouched events, in order, not adjacent."""
+    given: int = 0
+    manifest: str = ""
+    """The hash of the manifest that the latest record names; empty if it names none."""
+    differs: str = ""
+    """How the log differs from a known record: it was cut or altered after that. Empty if it does not."""
+    slot: int = 1
+    """The slot of the latest record; the next record goes to the other one."""
+
+    def covers(self, sequence: int | None) -> bool:
+        """Whether an event is vouched for."""
+        return sequence is not None and any(first <= sequence <= last for first, last in self.ranges)
+
+    def allows(self, sequence: int | None) -> bool:
+        """Whether a permission that an event records counts."""
+        return self.covers(sequence) or (sequence is not None and sequence < self.given)
+
+    def missing(self, count: int) -> tuple[EventRange, ...]:
+        """The ranges of the first `count` events that nothing vouches for."""
+        found, begin = [], 0
+        for first, last in self.ranges:
+            if first > begin:
+                found.append((begin, first - 1))
+            begin = last + 1
+        if begin < count:
+            found.append((begin, count - 1))
+        return tuple(found)
+
+
+NOTHING: Final = Vouched()
+
+
+def mac_of(key: bytes, record: Checkpoint) -> str:
+    """The MAC of a record under a user's key, in hex."""
+    return blake2b(orjson.dumps(record.to_payload()), key=key, digest_size=32, person=_PERSON).hexdigest()
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_checkpoints(folder: Folder) -> list[Checkpoint]:
+    """The well-formed records of an episode; none if the file is missing or cannot be read."""
+    try:
+        data = folder.read(CHECKPOINT, limit=4 * SLOT)
+    except FileRefused:
+        return []
+    found = [_parse_record(data[at : at + SLOT], at // SLOT) for at in range(0, len(data), SLOT)]
+    return [record for record in found if record is not None]
+
+
+def _parse_record(data: bytes, slot: int) -> Checkpoint | None:
+    try:
+        value = strict_loads(data.strip(b" \n\0"), max_bytes=SLOT, max_nodes=1000)
+        match value:
+            case {
+                "schema_version": "checkpoint/1", "episode_id": str(episode_id), "events": int(events),
+                "head": str(head), "next": following, "unvouched": list(unvouched), "manifest": manifest,
+                "given": int(given), "mac": mac, "signature": signature,
+            } if len(value) == 10:  # fmt: skip
+                ranges = tuple((int(first), int(last)) for first, last in unvouched)
+                record = Checkpoint(
+                    episode_id, events, head, following or "", ranges, manifest or "", given, mac or "",
+                    signature, slot,
+                )  # fmt: skip
+            case _:
+                return None
+    except (JsonRefused, TypeError, ValueError):
+        return None
+    return record if _is_sound(record) else None
+
+
+def _is_sound(record: Checkpoint) -> bool:
+    """Whether the values of a record are what a writer gives; a MAC says nothing of a record that nobody can write."""
+    numbers = [record.events, record.given, *(end for each in record.unvouched for end in each)]
+    if any(type(number) is not int or not 0 <= number < _MOST_EVENTS for number in numbers):
+        return False
+    in_order = all(before[1] < after[0] for before, after in pairwise(record.unvouched))
+    return (
+        in_order
+        and all(first <= last for first, last in record.unvouched)
+        and is_digest(record.head)
+        and all(not each or is_digest(each) for each in (record.following, record.manifest))
+        and type(record.mac) is str
+    )
+
+
+def is_own(record: Checkpoint, owner: bytes | None) -> bool:
+    """Whether the user's key made the MAC of a record."""
+    from hmac import compare_digest
+
+    return owner is not None and bool(record.mac) and compare_digest(mac_of(owner, record), record.mac)
+
+
+def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
+    """Whether a record has the signature that `sign` makes of it."""
+    return sign is not None and record.signature == sign(record.to_payload())
+
+
+def known_records(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> list[Checkpoint]:
+    """The records that the user's key made, or the key that the user signs with."""
+    return [
+        record for record in read_checkpoints(folder) if is_own(record, owner) or is_signed_with(record, sign)
+    ]
+
+
+def places_of(records: Iterable[Checkpoint]) -> set[int]:
+    """The numbers of events after which the hash of the log is needed to compare these records with it."""
+    return {place for record in records for place in (record.events, record.events + 1)}
+
+
+def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]) -> Vouched:
+    """What known records vouch for in a log; `heads` has the hashes of its chain at `places_of` these records, as far
+    as the log reaches."""
+    ranges: list[EventRange] = []
+    given, differs, slot, latest, manifest = 0, "", NOTHING.slot, -1, ""
+    for record in records:
+        reach = _reach(record, episode_id, heads)
+        if reach is None:
+            differs = (
+                f"it had {record.events} events, the last with the hash {record.head}, when this was recorded"
+            )
+            continue
+        ranges += NOTHING._replace(ranges=record.unvouched).missing(reach)
+        given = max(given, record.given)
+        if record.events > latest:
+            slot, latest, manifest = record.slot, record.events, record.manifest
+    return Vouched(tuple(_merged(ranges)), given, manifest, differs, slot)
+
+
+def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
+    """How many events a record reaches in this log; None if the log is not the one of the record."""
+    if record.episode_id != episode_id:
+        return None
+    if record.following and heads.get(record.events + 1) == record.following:
+        return record.events + 1
+    return record.events if heads.get(record.events) == record.head else None
+
+
+def _merged(ranges: Iterable[EventRange]) -> list[EventRange]:
+    """The union of ranges."""
+    union: list[EventRange] = []
+    for first, last in sorted(ranges):
+        if union and first <= union[-1][1] + 1:
+            union[-1] = (union[-1][0], max(last, union[-1][1]))
+        else:
+            union.append((first, last))
+    return union
+
+
+def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> Vouched:
+    """What the known records of an episode vouch for, as far as the chain of its log holds. Raises FileRefused."""
+    known = known_records(folder, owner, sign)
+    if not known:
+        return NOTHING
+    episode_id = known[0].episode_id
+    wanted, head = places_of(known), first_link(episode_id)
+    heads = {0: head}
+    for number, raw, value in Lines(folder.chunks(EVENTS)).objects(sound=True):
+        if value.get("prev") != head or value.get("episode_id") != episode_id:
+            break
+        head = digest(raw)
+        if number in wanted:
+            heads[number] = head
+    return compare(known, episode_id, heads)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+class CheckpointWriter:
+    """Writes the records of one log. The caller holds the lock of the log."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        episode_id: str,
+        owner: bytes | None,
+        sign: Sign | None,
+        *,
+        vouched: Vouched = NOTHING,
+        count: int = 0,
+    ) -> None:
+        """`vouched`: what earlier records vouch for of the first `count` events, which are in the log already."""
+        self._folder = folder
+        self._episode_id = episode_id
+        self._owner = owner
+        self._sign = sign
+        self._slot = vouched.slot
+        self._given = vouched.given
+        self.unvouched = _coarser(vouched.missing(count))
+        self._fd = -1
+        self._is_given_up = owner is None and sign is None
+
+    def announce(self, events: int, head: str, following: str) -> None:
+        """Record that the log has `events` events and that the line with the hash `following` comes next."""
+        self._write(events, head, following)
+
+    def settle(
+        self, events: int, head: str, following: str, manifest: str = "", *, sync: bool = False
+    ) -> None:
+        """Record the log at a pause, or at its end with the hash of its manifest, and leave no earlier record.
+
+        `following` is the hash of its last line, as for `announce`: a last line that is damaged later leaves the
+        lines before it vouched for.
+        """
+        self._write(events, head, following, manifest)
+        if self._slot:  # the last record belongs in the first slot: equal logs have equal files
+            self._write(events, head, following, manifest)
+        if self._fd < 0:
+            return
+        with suppress(OSError):
+            self._put(1, b" " * (SLOT - 1) + b"\n")
+            if sync:
+                fdatasync(self._fd)
+
+    def give(self, count: int) -> None:
+        """From the next record on: the user gave the permissions of the first `count` events again."""
+        self._given = count
+
+    def close(self) -> None:
+        """Release the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, events: int, head: str, following: str, manifest: str = "") -> None:
+        if self._is_given_up:
+            return
+        record = Checkpoint(self._episode_id, events, head, following, self.unvouched, manifest, self._given)
+        try:
+            if self._fd < 0:
+                self._fd = self._open()
+            self._put(1 - self._slot, self._line(record))
+            self._slot = 1 - self._slot
+        except (OSError, CogcliError, FileRefused):
+            self._is_given_up = True
+            self.close()
+
+    def _line(self, record: Checkpoint) -> bytes:
+        payload = record.to_payload()
+        mac = mac_of(self._owner, record) if self._owner is not None else None
+        signature = self._sign(payload) if self._sign is not None else None
+        return orjson.dumps({**payload, "mac": mac, "signature": signature}).ljust(SLOT - 1) + b"\n"
+
+    def _open(self) -> int:
+        try:
+            return self._folder.create(CHECKPOINT, os.O_WRONLY)
+        except FileExistsError:
+            self._folder.size(CHECKPOINT)  # raises FileRefused unless it is a regular file
+            return self._folder.descriptor(CHECKPOINT, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+
+    def _put(self, slot: int, line: bytes) -> None:
+        os.lseek(self._fd, slot * SLOT, os.SEEK_SET)
+        write_all(self._fd, line)
+
+
+def _coarser(ranges: tuple[EventRange, ...]) -> tuple[EventRange, ...]:
+    """At most `MOST_RANGES` ranges that cover these: the first ones become one."""
+    if len(ranges) <= MOST_RANGES:
+        return ranges
+    joined = len(ranges) - MOST_RANGES
+    return ((ranges[0][0], ranges[joined][1]), *ranges[joined + 1 :])

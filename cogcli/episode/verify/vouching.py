@@ -1,0 +1,158 @@
+"""Who vouches for an episode: the user's key or a signature, by its checkpoints and its manifest
+(docs/reference/episode.md#checkpoint)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from cogcli.core.canonical import digest
+from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.files import FileRefused
+from cogcli.episode import signing
+from cogcli.episode.checkpoint import (
+    Checkpoint,
+    EventRange,
+    compare,
+    is_own,
+    places_of,
+    read_checkpoints,
+)
+from cogcli.episode.document_bytes import read_object
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import CHECKPOINT, EVENTS, MANIFEST, Finding, error_finding
+from cogcli.episode.manifest import unsigned_ranges
+from cogcli.episode.verify.log_reading import LogReading
+from cogcli.episode.verify.trusted import Trusted
+
+_MOST_SHOWN: Final = 5
+_LIMIT: Final = 1 << 30
+
+
+class Vouching:
+    """The records of one episode that are known, compared with its log once that was read."""
+
+    def __init__(self, folder: Folder, trusted: Trusted) -> None:
+        self._folder = folder
+        self._trusted = trusted
+        records = read_checkpoints(folder)
+        self._own = [record for record in records if is_own(record, trusted.owner)]
+        keys = {trusted.key} if trusted.key else trusted.own_keys
+        self._signed = []
+        if keys:
+            with suppress(ServiceResolutionError):  # the finding about the manifest reports it
+                self._signed = [record for record in records if _is_signed_by(record, keys)]
+        self.places = places_of([*self._own, *self._signed])
+        """The numbers of events after which the hash of the chain is wanted."""
+
+    def findings(self, log: LogReading, *, foreign: bool) -> Iterator[Finding]:
+        """Findings about checkpoints, then about the signature; `foreign`: of another tool's log."""
+        if not foreign:
+            yield from self._of_own(log)
+        found = self._of_signature(log, foreign=foreign)
+        yield found
+        if self._trusted.signature and found.code != "signature.valid" and found.severity != "error":
+            message = "no key that is trusted here signed all of it: name the key with `--key FILE`"
+            yield error_finding("signature.missing", found.file, 0, message)
+
+    def _of_own(self, log: LogReading) -> Iterator[Finding]:
+        if not self._own:
+            return
+        vouched = compare(self._own, log.lines.episode, log.heads)
+        if vouched.differs:
+            message = f"it was cut or altered: {vouched.differs}"
+            yield error_finding("checkpoint.differs", EVENTS, log.lines.count, message)
+            return
+        sealed = self._manifest_digest()
+        if sealed and vouched.manifest and sealed != vouched.manifest:
+            message = "it is not the manifest that your key vouches for"
+            yield error_finding("checkpoint.differs", MANIFEST, 0, message)
+            return
+        missing = vouched.missing(log.lines.count)
+        if missing or (sealed and not vouched.manifest):
+            what = _ranges_text(missing) if missing else "its manifest"
+            yield _info("checkpoint.partial", CHECKPOINT, f"your key does not vouch for {what}")
+        elif log.lines.count:
+            yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {log.lines.count} events")
+
+    def _manifest_digest(self) -> str:
+        """The hash of the manifest; empty without one."""
+        try:
+            return digest(self._folder.read(MANIFEST, limit=_LIMIT))
+        except FileRefused:
+            return ""
+
+    def _of_signature(self, log: LogReading, *, foreign: bool) -> Finding:
+        """What the signature is worth: that of the manifest, of a run that has not ended that of its checkpoint."""
+        trusted = self._trusted.key
+        manifest = read_object(self._folder, MANIFEST)
+        signature = manifest.get("signature")
+        if signature is None:
+            if self._signed and not self._folder.holds(MANIFEST):
+                return self._of_signed_checkpoint(log)
+            if trusted:
+                return error_finding("signature.missing", MANIFEST, 0, "is not signed")
+            return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
+        if not signing.is_signature(signature):
+            if foreign and not trusted:
+                message = "its signature has another tool's form: it was not checked"
+                return _info("signature.unchecked", MANIFEST, message)
+            return error_finding("signature.invalid", MANIFEST, 0, "its signature is none")
+        try:
+            fits = signing.fits(manifest)
+        except ServiceResolutionError as error:
+            if trusted:
+                raise
+            return _info("signature.unchecked", MANIFEST, f"{error.message}: {error.hint}")
+        key = signature["key_id"]
+        if not fits:
+            return error_finding("signature.invalid", MANIFEST, 0, "was altered after it was signed")
+        if trusted is not None and trusted != key:
+            message = f"was signed by {key}, not by the key given"
+            return error_finding("signature.other", MANIFEST, 0, message)
+        if trusted is None and key not in self._trusted.own_keys:
+            message = f"signed by {key}: `--key FILE` says whose key that has to be"
+            return _info("signature.unknown", MANIFEST, message)
+        if unsigned := unsigned_ranges(manifest):
+            ranges = [(first, last) for first, last in unsigned]
+            message = f"signed by {key}, except {_ranges_text(ranges)}"
+            return _info("signature.partial", MANIFEST, message)
+        whose = "the key given" if trusted else "your key"
+        return _info("signature.valid", MANIFEST, f"signed by {whose}, {key}")
+
+    def _of_signed_checkpoint(self, log: LogReading) -> Finding:
+        """What the signed checkpoint of a run that has not ended proves."""
+        vouched = compare(self._signed, log.lines.episode, log.heads)
+        signature = self._signed[-1].signature or {}
+        key = signature.get("key_id")
+        if vouched.differs:
+            message = f"it was cut or altered: {vouched.differs}"
+            return error_finding("checkpoint.differs", EVENTS, log.lines.count, message)
+        if missing := vouched.missing(log.lines.count):
+            message = f"signed by {key}, except {_ranges_text(missing)}"
+            return _info("signature.partial", CHECKPOINT, message)
+        return _info("signature.valid", CHECKPOINT, f"signed by {key}")
+
+
+def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
+    """Whether one of these public keys signed a record. Raises ServiceResolutionError `env.extra`."""
+    signature = record.signature
+    if signature is None or not signing.is_signature(signature) or signature["key_id"] not in keys:
+        return False
+    return signing.fits({**record.to_payload(), "signature": signature})
+
+
+def _ranges_text(ranges: Sequence[EventRange]) -> str:
+    """`events 5 to 9 and event 12`, by `seq`."""
+    words = [
+        f"event {first}" if first == last else f"events {first} to {last}"
+        for first, last in ranges[:_MOST_SHOWN]
+    ]
+    if len(ranges) > _MOST_SHOWN:
+        words.append(f"{len(ranges) - _MOST_SHOWN} more ranges")
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _info(code: str, file: str, message: str) -> Finding:
+    return Finding(code, "info", file, 0, message)
