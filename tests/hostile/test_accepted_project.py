@@ -190,6 +190,23 @@ def test_a_file_of_each_kind_ends_the_trust_by_each_change_and_is_named(shop: Pr
     assert f"  changed {path}\n    leads to {shop.root.parent}/two\n" in told
 
 
+def test_the_answers_of_a_scripted_model_are_part_of_what_was_accepted(shop: Project) -> None:
+    shop.write("cogcli.toml", '[model]\nadapter = "scripted"\nname = "models/plan.yaml"\n')
+    shop.write("models/plan.yaml", "turns: []\n")
+    shop.run("config", "trust", "--yes").assert_ok()
+    shop.write("models/plan.yaml", "turns: [other]\n")
+    assert state(shop) == ("changed", [("changed", "models/plan.yaml")])
+
+
+def test_links_that_leave_the_project_are_printed_before_they_are_accepted(shop: Project) -> None:
+    outside = shop.root.parent / "outside"
+    outside.mkdir()
+    (shop.root / "policies").symlink_to(outside)
+    told = shop.run("config", "trust", "--yes").assert_ok().err
+    assert f"leaves the project: policies leads to {outside}\n" in told
+    assert "leaves the project: services" not in told
+
+
 def test_a_renamed_file_is_named_by_both_names(shop: Project) -> None:
     (shop.root / SEND).rename(shop.root / "capabilities/bank.money.sent.yaml")
     changes = [("removed", SEND), ("added", "capabilities/bank.money.sent.yaml")]

@@ -101,7 +101,7 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     from cogcli.verification.scenario import REGISTRY, directory_of
 
     project = os.path.abspath(project)
-    file = file or _settings_of(project)
+    file = file or settings_of(project)
     layers = [
         Layer(PROJECT, project, False),
         Layer(HOST, os.path.join(project, HOST_FOLDER), False, host=True),
@@ -116,7 +116,8 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     return distinct(layers)
 
 
-def _settings_of(project: str) -> ConfigFile:
+def settings_of(project: str) -> ConfigFile:
+    """The configuration of a project."""
     path = os.path.join(os.path.abspath(project), PROJECT_FILE)
     return ConfigFile(path, path, project=True)
 

@@ -14,10 +14,18 @@ from cogcli.app.settings.trust import (
     layers_of,
     memory_path,
     read_store,
+    settings_of,
 )
 from cogcli.app.settings.trust_copies import Copies
 from cogcli.app.settings.trust_digests import digest_of_bytes, digests
-from cogcli.app.settings.trust_needs import Needs, find_files, find_programs, needs_of, service_files
+from cogcli.app.settings.trust_needs import (
+    Needs,
+    find_files,
+    find_programs,
+    model_needs,
+    needs_of,
+    service_files,
+)
 
 
 class Look:
@@ -43,12 +51,19 @@ class Look:
         """The changes since the project was accepted; none for the first time."""
         return [] if self.before is None else changes_between(self.before, self.digests)
 
+    @property
+    def outside_links(self) -> dict[str, str]:
+        """By name the target of each link that leaves the project."""
+        targets = ((name, digest.partition("link to ")[2]) for name, digest in self.digests.items())
+        return {name: target for name, target in targets if os.path.isabs(target.strip("'"))}
+
 
 def look_at(project: str, environ: Mapping[str, str]) -> Look:
     """A project as it is now. Raises EnvironmentRefusal `trust.size`."""
     root = os.path.abspath(project)
-    layers = layers_of(root)
-    needs = needs_of(root, layers)
+    settings = settings_of(root)
+    layers = layers_of(root, settings)
+    needs = needs_of(root, layers).joined(model_needs(settings))
     found = find_files(root, layers, needs)
     found.add_all(find_programs(root, needs, environ))
     before = _accepted_before(project, environ)

@@ -14,8 +14,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from cogcli.app.settings.config import PROJECT_FILE
+from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.models import MODELS
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
 from cogcli.specs.id_grammar import PLACEHOLDER
@@ -108,6 +109,14 @@ def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None =
                     )
                     documents |= {(root, os.path.relpath(place, project)) for place in places}
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
+
+
+def model_needs(settings: ConfigFile) -> Needs:
+    """The file whose answers a project's model gives, as a document of the project."""
+    adapter, name = settings.values.get("model.adapter"), settings.values.get("model.name")
+    if adapter in MODELS and MODELS[adapter].reads_file and isinstance(name, str):
+        return Needs(documents=((".", os.path.normpath(name)),))
+    return Needs()
 
 
 def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:

@@ -82,7 +82,7 @@ def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: b
         f"{pad(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
     ]
     if "trust" in rows and context.settings.trust.changes:
-        lines += ["", "since it was trusted", *_changes(context)]
+        lines += ["", "since it was accepted", *_changes(context)]
     if origin and not one:
         lines += ["", *_surfaces(context)]
     context.screen.answer("".join(line.rstrip() + "\n" for line in lines))

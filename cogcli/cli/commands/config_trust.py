@@ -74,6 +74,8 @@ def _accept(
     """
     look = trust_accept.look_at(project, context.environ)
     changes = changes_of(look, context.environ)
+    for name, target in sorted(look.outside_links.items()):
+        context.note(visible(f"leaves the project: {name} leads to {target}"))
     if look.before is not None and not changes:
         trust_accept.accept(look, context.environ)
         return True, f"trusted as before: {count_of(len(look.digests), 'file')} did not change"
