@@ -364,7 +364,7 @@ def test_content_may_come_in_parts() -> None:
     with serving(answering({"choices": [{"message": {"content": parts}}]})) as server:
         assert ask(opened("openai", server.url), request()).text == "one two"
     with serving(sse(events(chunk({"content": parts}, finish_reason="stop")))) as server:
-        assert streamed(opened("openai", server.url), request())[0] == ["one two"]
+        assert "".join(streamed(opened("openai", server.url), request())[0]) == "one two"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -477,7 +477,7 @@ def test_a_stream_byte_by_byte() -> None:
     with serving(sse(data)) as server:
         pieces, reply = streamed(opened("openai", server.url), request())
         assert sent_to(server)["stream_options"] == {"include_usage": True}
-    assert pieces == ["ä€", "\U0001f600"]
+    assert pieces == ["ä€\U0001f600"]
     assert [(call["id"], call["name"], call["args"]) for call in reply.tool_calls] == [
         ("a", "one", {"x": 1}),
         ("b", "two", {}),
@@ -656,3 +656,13 @@ def test_the_time_of_a_request_is_the_shorter_of_its_own_and_the_settings(tiny_m
     error = failure(asked, request(timeout_ms=600_000))
     assert isinstance(error, ModelError)
     assert (error.kind, error.retryable) == ("timeout", True)
+
+
+def test_a_key_that_a_stream_brings_in_pieces_is_masked_in_each() -> None:
+    text = f"your key is {KEY} I think"
+    halves = [text[:15], text[15:18], text[18:]]
+    parts = [chunk({"content": half}) for half in halves]
+    with serving(sse(events(*parts, chunk({}, finish_reason="stop"), "[DONE]"))) as server:
+        pieces, reply = streamed(opened("openai", server.url), request())
+    assert pieces[0] == "your key is "
+    assert "".join(pieces) == reply.text == "your key is [masked] I think"
