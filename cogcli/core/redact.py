@@ -52,6 +52,7 @@ _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
 """Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
 _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
+_CACHED_LENGTH: Final = 80
 _INNER_KEY = re.compile(r'"([^"\\]{1,64})"\s*:\s*')
 _INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
@@ -66,6 +67,8 @@ class Redactor:
         self._plain: set[str] = set()
         """Keys whose verdict is `_PLAIN`, in a set of their own: an object is compared with them in one operation."""
         self._others: dict[str, int] = {}
+        self._clean: set[str] = set()
+        """Short texts without a secret: ids, words and times come again with each event."""
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
@@ -75,7 +78,7 @@ class Redactor:
         if values == self._values:
             return
         self._values = values
-        self._plain, self._others = set(), {}
+        self._plain, self._others, self._clean = set(), {}, set()
 
     @property
     def _search(self) -> SecretSearch:
@@ -108,11 +111,13 @@ class Redactor:
     def _hit(self, values: Iterable[Any], named: bool) -> bool:
         """Whether anything in these values has to be masked. The hot path: it builds nothing, and passes over an object
         of plain keys, and texts where no value is known, without a call."""
-        known = bool(self._values)
+        known, clean = bool(self._values), self._clean
         for value in values:
             kind = type(value)
             if kind is str:
-                if len(value) >= MIN_LENGTH and (known or value[0] in "{[") and self._hit_text(value, named):
+                if len(value) < MIN_LENGTH or value in clean or not (known or value[0] in "{["):
+                    continue
+                if self._hit_text(value, named):
                     return True
             elif kind is dict:
                 if not value.keys() <= self._plain and self._hit_key(value, named):
@@ -135,10 +140,16 @@ class Redactor:
         return False
 
     def _hit_text(self, text: str, named: bool) -> bool:
+        clean = self._clean  # taken before the search: `add` replaces it after
         if self._values and self._search.is_in(text):
             return True
-        inner = _INNER_KEY.findall(text) if named and text[0] in "{[" else ()
-        return any(self._verdict(key) == _NAMED for key in inner)
+        if text[0] in "{[":
+            return named and any(self._verdict(key) == _NAMED for key in _INNER_KEY.findall(text))
+        if len(text) <= _CACHED_LENGTH:
+            if len(clean) >= _CACHED_KEYS:
+                clean.clear()
+            clean.add(text)
+        return False
 
     def _verdict(self, key: str) -> int:
         """The verdict on a key, found once. Caches are taken before the search: `add` replaces them after it, so what

@@ -146,3 +146,16 @@ def test_no_known_value_survives_in_the_written_bytes(value: Any, secret: str) -
     redactor = Redactor([secret])
     masked = redactor.mask({"data": value, "leak": f"<{secret}>", "list": [secret]})
     assert secret.strip() not in json.dumps(masked, ensure_ascii=False).replace(MASK, "")
+
+
+def test_a_text_that_was_clean_is_looked_at_again_once_it_is_known() -> None:
+    redactor = Redactor(["another-secret"])
+    assert redactor.mask(["hunter2hunter2", "hunter2hunter2"]) == ["hunter2hunter2", "hunter2hunter2"]
+    redactor.add("hunter2hunter2")
+    assert redactor.mask(["hunter2hunter2"]) == [MASK]
+
+
+def test_json_in_a_text_is_masked_by_its_keys_after_it_was_searched_for_values_alone() -> None:
+    redactor = Redactor(["another-secret"])
+    assert redactor.mask_known(['{"token": "abc"}']) == ['{"token": "abc"}']
+    assert redactor.mask(['{"token": "abc"}']) == [f'{{"token": "{MASK}"}}']
