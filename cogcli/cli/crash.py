@@ -14,7 +14,7 @@ from cogcli.cli.envelope import envelope
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import BUG, CogcliError
 from cogcli.core.files import write_atomic
-from cogcli.core.redact import RESOLVED
+from cogcli.core.resolved_secrets import resolved_secrets
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -60,7 +60,7 @@ def _text(command: str, error: BaseException) -> str:
         lines.append(f"{type(seen).__module__}.{type(seen).__qualname__}")
         lines += [f"  {os.path.basename(f)}:{line} {name}" for f, line, name in _frames(seen)]
         seen = seen.__cause__ or seen.__context__
-    return RESOLVED.mask_text("\n".join(lines)) + "\n"
+    return resolved_secrets().mask_text("\n".join(lines)) + "\n"
 
 
 def _save(command: str, error: BaseException) -> str:

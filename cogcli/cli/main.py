@@ -204,6 +204,7 @@ def _print_traceback(screen: Screen, error: BaseException) -> None:
     """Write the traceback to stderr: frames and masked messages, without values of variables."""
     import traceback
 
-    from cogcli.core.redact import RESOLVED
+    from cogcli.core.resolved_secrets import resolved_secrets
 
-    screen.notify(visible_block(RESOLVED.mask_text("".join(traceback.format_exception(error)))))
+    text = "".join(traceback.format_exception(error))
+    screen.notify(visible_block(resolved_secrets().mask_text(text)))

@@ -53,6 +53,7 @@ _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
 _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
+_LEAST_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
 _INNER_KEY = re.compile(r'"([^"\\]{1,64})"\s*:\s*')
 _INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
@@ -127,9 +128,15 @@ class Redactor:
             elif kind is list or kind is tuple:
                 if value and self._hit(value, named):
                     return True
-            elif kind is int and known and str(value) in self._search.numbers:
+            elif kind is int and known and self._is_secret_number(value):
                 return True
         return False
+
+    def _is_secret_number(self, value: int) -> bool:
+        if value < _LEAST_NUMBER:
+            return False
+        numbers = self._search.numbers
+        return bool(numbers) and str(value) in numbers
 
     def _hit_key(self, value: dict[str, Any], named: bool) -> bool:
         """Whether a key of an object has to be masked, or betrays its member."""
@@ -186,7 +193,7 @@ class Redactor:
             }
         if kind is list or kind is tuple:
             return [self._rebuilt(item, named=named) for item in value]
-        if kind is int and self._values and str(value) in self._search.numbers:
+        if kind is int and self._values and self._is_secret_number(value):
             return MASK
         return value
 
@@ -203,9 +210,6 @@ def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
 
 BY_NAME: Final = Redactor()
 """Masks what its key says is secret. It knows no value: none may be added to it."""
-
-RESOLVED: Final = Redactor()
-"""Knows each secret that this process has resolved: a traceback and the report of a crash belong to no run."""
 
 
 def _inside_masked(text: str) -> str:

@@ -10,7 +10,8 @@ from shlex import quote
 from typing import Any, Final, TypeVar
 
 from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
-from cogcli.core.redact import RESOLVED, Redactor
+from cogcli.core.redact import Redactor
+from cogcli.core.resolved_secrets import resolved_secrets
 from cogcli.core.system_text import bad_byte
 from cogcli.specs.id_grammar import PLACEHOLDER
 
@@ -44,7 +45,7 @@ class Secrets:
         """The bytes with the secrets resolved so far masked; the same bytes without one. They may be no text."""
         text = data.decode("latin-1")
         masked = self._known.mask_text(text)
-        return data if masked == text else masked.encode("latin-1")
+        return data if masked is text else masked.encode("latin-1")
 
     def mask_value(self, value: Any) -> Any:
         """A JSON value with the secrets resolved so far masked, and every value under a key that names a secret."""
@@ -74,7 +75,7 @@ class Secrets:
         else:
             value = self._variable(ref.removeprefix(_ENV))
         self._known.add(value)
-        RESOLVED.add(value)
+        resolved_secrets().add(value)
         self._report(value)
         return value
 

@@ -16,7 +16,7 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
-from cogcli.core.redact import RESOLVED
+from cogcli.core.resolved_secrets import resolved_secrets
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
@@ -86,4 +86,4 @@ def _line(cause: BaseException) -> str:
     except Exception:
         text = ""
     name = cause.code if isinstance(cause, CogcliError) else type(cause).__name__
-    return f"{name}: {' '.join(RESOLVED.mask_text(text).split())[:_LONGEST]}".rstrip(": ")
+    return f"{name}: {' '.join(resolved_secrets().mask_text(text).split())[:_LONGEST]}".rstrip(": ")

@@ -45,6 +45,7 @@ PURE: Final = (
     "cogcli.core.expressions",
     "cogcli.core.redact",
     "cogcli.core.refs",
+    "cogcli.core.secret_search",
     "cogcli.report.html",
     "cogcli.schema.patterns",
     "cogcli.schema.validator",
