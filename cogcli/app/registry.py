@@ -35,16 +35,19 @@ def selection_options(settings: Settings) -> SelectionOptions:
 
 
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
-    """What a run of a skill or a pack leaves out of a project that is not trusted; None if it leaves out nothing."""
+    """What a run of a skill or a pack leaves out of a project that is not trusted; None if it leaves out nothing. An
+    empty id stands for what is shipped."""
     if settings.project is None or settings.trust:
         return None
     registry = open_registry(settings)
+    is_shipped = not id or registry.for_run(kind, id).is_trusted
     own = next((file for file in settings.files if file.project), None)
     has_settings = own is not None and bool(own.values.keys() - {"registry"})
-    if registry.for_run(kind, id).is_trusted:
+    if is_shipped:
         if registry.is_trusted and not has_settings:
             return None  # what lies here is what is shipped
-        text = f"`{id}` runs as in an empty directory, without the specs and settings of the project"
+        shown = f"`{id}`" if id else "what is shipped"
+        text = f"{shown} runs as in an empty directory, without the specs and settings of the project"
     elif has_settings:
         text = f"the settings of the project do not count for `{id}`"
     else:

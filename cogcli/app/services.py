@@ -27,6 +27,7 @@ from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
 from cogcli.runs.launch import invoker_context
+from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service
 
@@ -73,6 +74,9 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     EnvironmentRefusal where the lock cannot be written.
     """
     service = _service(settings, service_id)
+    for reason in untrusted_reasons(service):
+        hint = "trust the project: cogcli config trust"
+        raise ServiceResolutionError(reason.code, reason.text, hint=hint)
     described = PROTOCOLS[service.kind].document
     if described is not None:
         return _refresh_document(settings, service, described(), accept=accept)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from support.loopback_host import LoopbackHost, loopback_host
+from support.loopback_servers import reply, served
 from support.project import Project
 
 NOTES = "canary of the notes"
@@ -472,3 +474,83 @@ def test_a_pack_of_the_project_asks_no_model(hostile: Hostile) -> None:
     flags = ("--pack", reference, "--model", "openai:schema:valid", "--user", "u")
     error = hostile.refused("agent", "invoke", "--message", "Say it.", *flags)
     assert error["code"] == "service.untrusted", error
+
+
+# -- commands that start a server of their own, or ask one -------------------------------------------------------------
+
+DOCUMENT = """
+openapi: 3.1.0
+info: {title: T, version: "1"}
+paths:
+  /page:
+    get:
+      operationId: page
+      parameters: [{name: text, in: query, schema: {type: string}}]
+      responses:
+        "200":
+          description: ok
+          content:
+            application/json:
+              schema: {type: object, properties: {text: {type: string}}, required: [text]}
+              example: {text: hello}
+"""
+
+
+def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_not(hostile: Hostile) -> None:
+    project = hostile.project
+    _own_service(hostile, "spec_ref: docs/api.yaml")
+    project.write("docs/api.yaml", DOCUMENT)
+    binding = project.root / "bindings/local/own.page.get/far.yaml"
+    binding.write_text(
+        binding.read_text()
+        .replace("text: response}", "text: response.text}")
+        .replace(", response_mode: text", "")
+    )
+    scenario = {"id": "own", "capability_id": "own.page.get", "binding_id": "far_get", "input": {"text": "x"},
+                "expected_output": {"text": "hello"}}  # fmt: skip
+    mocked = {**scenario, "mock_server": {"type": "spec"}}
+    project.write("tooling/openapi_scenarios/own.json", json.dumps(mocked))
+    project.installed("openapi", "verify-bindings", "--all").assert_ok()
+    project.write("tooling/openapi_scenarios/own.json", json.dumps(scenario))
+    live = project.installed("openapi", "verify-bindings", "--all", "--live").assert_exit(1)
+    assert "service.untrusted" in live.out + live.err
+    assert hostile.refused("services", "refresh", "far", "--accept")["code"] == "service.untrusted"
+    project.installed("doctor", "--net")
+    hostile.assert_nothing_left()
+
+
+@pytest.mark.parametrize("allowed", [("public.example",), ("public.example", "other.example")])
+def test_a_redirect_leads_to_allowed_hosts_alone(hostile: Hostile, allowed: tuple[str, ...]) -> None:
+    asked: list[str] = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        if "public.example" in handler.path:
+            handler.send_response(302)
+            handler.send_header("Location", "http://other.example/page")
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+        else:
+            reply(body=b"<p>There.</p>")(handler)
+
+    uses, given, output = REACHING["page"]
+    hostile.skill(uses, given, output)
+    flags = [word for host in allowed for word in ("--allow-host", host)]
+    with served(answer) as url:
+        result = hostile.run("run", "own.ask", *flags, env={"HTTP_PROXY": url})
+    if "other.example" in allowed:
+        result.assert_ok()
+        assert asked == ["http://public.example/page", "http://other.example/page"]
+    else:
+        assert result.assert_exit(4).json["error"]["code"] == "safety.scope"
+        assert asked == ["http://public.example/page"]
+
+
+def test_an_agent_has_the_shipped_tools_and_a_line_says_so(hostile: Hostile) -> None:
+    hostile.project.skill("own.brief", SKILL.format(uses="text.content.normalize", input='{text: "x"}', name="text"),
+                          outputs=ANY)  # fmt: skip
+    shown = hostile.run("agent", "invoke", "--message", "brief the text x", "--dry-run").assert_ok()
+    assert "skill:own." not in json.dumps(shown.json)
+    ran = hostile.run("agent", "invoke", "--message", "brief the text x", "--user", "u")
+    assert "service.untrusted" in [each["code"] for each in ran.json["warnings"]]
+    hostile.assert_nothing_left()

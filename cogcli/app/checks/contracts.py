@@ -48,7 +48,6 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.examples import Example, content_of, examples_of, is_inside
 from cogcli.specs.layers import BUILT_IN, Layer
-from cogcli.specs.registry import catalog_without_trust
 from cogcli.specs.selection import SelectionOptions
 from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.verification.contract import (
@@ -152,19 +151,25 @@ class _ContractCalls:
         self._settings = settings
         self._options = selection_options(settings)
         self._layers = Layers(settings)
-        distrust = open_registry(settings).without_trust().distrust
-        if distrust:
-            # The project chooses among bindings, so that only what is open to it is called.
-            catalog = catalog_without_trust(catalog, distrust)
+        registry = open_registry(settings)
+        if not registry.is_trusted:
+            # Called is what trusted layers say alone: a project that is not trusted chooses no binding.
+            catalog = registry.trusted_layers().everything()
         self._catalog = _without_fallbacks(catalog)
         self._folder = folder
         self._real = real
+        self._checked: dict[str, Capability] = {}
         self._needs: dict[str, tuple[Need, ...]] = {}
         self._outcomes: dict[str, list[tuple[_Planned, CallOutcome, int]]] = {}
         self._all_needs = MissingNeeds(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
         """Plan the calls of a capability."""
+        self._checked[capability.id] = capability
+        trusted = self._catalog.capabilities.get(capability.id)
+        if trusted is None or trusted.file != capability.file:
+            self._needs[capability.id] = (Need("trust", "its layer is not trusted", "cogcli config trust"),)
+            return
         called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
         needs = tuple(need for id in called for need in self._all_needs.capability(id))
         if not needs:
@@ -274,14 +279,9 @@ class _ContractCalls:
         return fold
 
     def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
-        environment = environment_of(self._settings.copy_for_run())
-        reads = environment.reads
-        if reads is not None and reads.folder:
-            reads = reads._replace(named_folders=(os.path.realpath(self._folder),))
-        else:
-            reads = None
-        return environment._replace(
-            reads=reads,
+        # Files are not confined to those of a project that is not trusted: what such a one says is not called.
+        return environment_of(self._settings.copy_for_run())._replace(
+            reads=None,
             runs_dir=os.path.join(self._folder, "runs"),
             state_dir=os.path.join(self._folder, "state", "cogcli"),
             store_dir=os.path.join(self._folder, "state", "stores"),
@@ -294,7 +294,7 @@ class _ContractCalls:
 
     def checked(self, id: str) -> Checked:
         """What came of a capability."""
-        capability = self._catalog.capabilities[id]
+        capability = self._checked[id]
         base = CheckResult(
             id, SKIPPED, subject=" ".join(capability.description.split()), file=capability.file
         )

@@ -16,7 +16,13 @@ from cogcli.cli.inputs import object_of
 from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
-from cogcli.cli.run_skill import parse_budget, parse_pairs, require_user_flag, run_options
+from cogcli.cli.run_skill import (
+    parse_budget,
+    parse_pairs,
+    require_user_flag,
+    run_options,
+    warn_of_distrust,
+)
 from cogcli.core.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.governance.budgets import flatten
 from cogcli.runs.given_inputs import json_value, raise_together
@@ -52,6 +58,7 @@ def invoke_agent(
         context.own.update(found)
         context.answer(dumps(found, indent=True) + "\n")
         return VETOED if found["refused"] else OK
+    warn_of_distrust(context, "pack", given.request.pack_ref)
     listener = DisplayListener(display_of(context))
 
     def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:

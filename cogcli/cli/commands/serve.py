@@ -16,7 +16,7 @@ from cogcli.cli.crash import report_bug
 from cogcli.cli.options import SAFETY, choice, command, text, wrong_flag, wrong_value
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
-from cogcli.cli.run_skill import run_options
+from cogcli.cli.run_skill import run_options, warn_of_distrust
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError
 from cogcli.core.problems import suggestion
 from cogcli.protocols.secrets import Secrets
@@ -79,6 +79,7 @@ def serve_mcp(
     request = _request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
     _require_known(request, offer)
+    warn_of_distrust(context, "skill", "")
     _quiet_libraries()
     return _serve(context, offer, request, address, token)
 
