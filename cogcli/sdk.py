@@ -13,11 +13,13 @@ from cogcli.core.errors import ExpressionError, TransportError
 from cogcli.core.errors import RuntimeErrorBase as CallFailed
 from cogcli.core.host_access import ACCESS
 from cogcli.core.refusal import Reason, Refused
+from cogcli.core.wall.limits import ProcessLimits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cogcli.core.expressions import Lookup
+    from cogcli.core.wall.confined_call import ProgramEnd
     from cogcli.protocols.http.fetch import Reply
     from cogcli.specs.fields import Fields
     from cogcli.specs.registry import Registry
@@ -27,10 +29,12 @@ __all__ = [
     "CallFailed",
     "CatalogField",
     "CatalogItem",
+    "ProcessLimits",
     "Reason",
     "Refused",
     "SkillProblem",
     "address_refusal",
+    "call_confined",
     "capabilities",
     "compile_expression",
     "credential_refusal",
@@ -41,6 +45,7 @@ __all__ = [
     "open_store",
     "outside_roots",
     "pattern_refusal",
+    "run_behind_wall",
     "schema_errors",
     "seconds_left",
     "secret",
@@ -239,6 +244,49 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     except OSError as error:
         raise Refused("bad-data", f"{os.path.basename(path)}: cannot be written ({error.strerror})") from None
     return real
+
+
+# -- foreign bytes ----------------------------------------------------------------------------------------------------
+
+
+def call_confined(
+    function: str,
+    limits: ProcessLimits,
+    arguments: Mapping[str, Any],
+    *,
+    content: bytes | None = None,
+    about: str = "",
+    read: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The result of `module:name`, an object of JSON, called in a confined process with `content` and the arguments.
+
+    The process is behind the wall of the machine, keeps the limits also where there is none, and reads the files and
+    folders `read` alone (docs/reference/service.md#isolation). `about` begins the messages. Raises Refused as the
+    function does, `too-large` where it passes a limit or breaks, and ModuleNotFoundError for a library that is not
+    installed.
+    """
+    from cogcli.core.wall import confined_call
+
+    return confined_call.call_function(function, limits, arguments, content=content, about=about, read=read)
+
+
+def run_behind_wall(
+    command: Sequence[str],
+    limits: ProcessLimits,
+    *,
+    content: bytes | None = None,
+    read: Sequence[str] = (),
+    scratch: str = "",
+    environ: Mapping[str, str] | None = None,
+    required: bool = True,
+) -> ProgramEnd:
+    """How a program ended that ran behind the wall, with `content` as its standard input. It reads `read`, and writes
+    in the folder `scratch`. Raises Refused `unsupported` where the machine has no wall and one is `required`."""
+    from cogcli.core.wall import confined_call
+
+    return confined_call.run_program(
+        command, limits, content=content, read=read, scratch=scratch, environ=environ, required=required
+    )
 
 
 # -- schemas ----------------------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def called_first(catalog: Catalog, id: str, options: SelectionOptions) -> ChainL
 
 
 def _need(reason: Reason, service: Service | None) -> Need:
-    kind = _BY_CODE.get(reason.code, "binding")
+    kind = reason.need or _BY_CODE.get(reason.code, "binding")
     return Need(MODEL if kind == "service" and is_model(service) else kind, reason.text, reason.cure)
 
 

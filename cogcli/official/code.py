@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from bisect import bisect_left
 from collections import Counter
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.confined import confined
+from cogcli.official.confined import RUFF, confined
 from cogcli.official.data import parse_json
-from cogcli.sdk import Refused
+from cogcli.sdk import Refused, run_behind_wall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +24,6 @@ _TIME = 5_000_000  # comparisons of lines
 _SHORT = 200_000
 _CONTEXT = 3
 _MAX_NAMES = 20
-_SECONDS = 20
 _NAMED = re.compile(
     r"^[ \t]{0,40}(?:(?:export|public|private|protected|static|async|pub|default|abstract|final) ){0,4}"
     r"(?:def|class|function|func|fn|interface|struct|enum|trait)\s{1,9}\*?([A-Za-z_$][\w$]{0,99})"
@@ -237,14 +235,16 @@ def _language(language: str) -> str:
 def _formatted_by_ruff(code: str) -> str:
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 
-    command = [find_ruff_bin(), "format", "--isolated", "--no-cache", "--stdin-filename", "code.py", "-"]
+    program = find_ruff_bin()
+    command = [program, "format", "--isolated", "--no-cache", "--stdin-filename", "code.py", "-"]
     try:
-        done = subprocess.run(  # noqa: S603
-            command, input=code.encode(), capture_output=True, timeout=_SECONDS, check=False
-        )
-    except (subprocess.TimeoutExpired, UnicodeEncodeError) as error:
+        content = code.encode()
+    except UnicodeEncodeError as error:
         raise Refused("bad-data", f"ruff does not format it: {error!s:.80}") from None
-    if done.returncode:
+    done = run_behind_wall(command, RUFF, content=content, read=[program], required=False)
+    if done.timed_out:
+        raise Refused("too-large", f"ruff does not format it: not done after {RUFF.seconds} seconds")
+    if done.code:
         told = done.stderr.decode(errors="replace").replace("error: ", "").strip()
         place = re.search(r"code\.py:(\d+):(\d+): ([^\n]{1,200})", told)
         message = f"line {place[1]}, column {place[2]}: {place[3]}" if place else told[:200]

@@ -9,18 +9,20 @@ from email.errors import MessageError
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import TYPE_CHECKING
 
+from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import checked_folder, name_of, read_whole
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from email.message import EmailMessage, MIMEPart
 
 _MAX_BYTES = 64 * 1024 * 1024
 _MAX_MESSAGES = 10_000
 _MAX_TEXT = 200_000
 _MAX_PARTS = 1_000
+_MAX_PAGE = 1024 * 1024
 _BROKEN = frozenset(
     (
         "NoBoundaryInMultipartDefect", "StartBoundaryNotFoundDefect", "CloseBoundaryNotFoundDefect",
@@ -40,11 +42,31 @@ def read_mailbox(mailbox: str) -> dict[str, object]:
     true where the text has more than 200,000 characters, and the rest is not there. A message
     whose MIME is broken, and an attachment whose name leads elsewhere, are not there but counted in `skipped`.
     """
+    about = f"{name_of(mailbox)}: "
+    if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
+        folder = checked_folder(mailbox)
+        return confined("email:messages_of_folder", read=[folder], about=about, folder=folder)
+    return confined("email:messages_of_file", content=read_whole(mailbox, _MAX_BYTES), about=about)
+
+
+def messages_of_file(content: bytes) -> dict[str, object]:
+    """The answer of `read_mailbox` for the bytes of an mbox or of one message, in a process that may break."""
+    if content.startswith(b"From "):
+        return _listed(_of_mbox(content))
+    return _listed([content] if content.strip() else [])
+
+
+def messages_of_folder(folder: str) -> dict[str, object]:
+    """The same for a maildir or a folder of .eml files, in a process that may break."""
+    return _listed(_in_folder(folder))
+
+
+def _listed(raw_messages: Iterable[bytes]) -> dict[str, object]:
     messages: list[dict[str, object]] = []
     skipped = 0
-    for number, raw in enumerate(_raw_messages(mailbox)):
+    for number, raw in enumerate(raw_messages):
         if number == _MAX_MESSAGES:
-            raise Refused("too-large", f"{name_of(mailbox)}: more than {_MAX_MESSAGES:,} messages")
+            raise Refused("too-large", f"more than {_MAX_MESSAGES:,} messages")
         message, lost = _read(raw)
         skipped += lost
         if message is not None:
@@ -52,21 +74,12 @@ def read_mailbox(mailbox: str) -> dict[str, object]:
     return {"messages": messages, "skipped": skipped}
 
 
-def _raw_messages(mailbox: str) -> Iterator[bytes]:
-    if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
-        yield from _in_folder(checked_folder(mailbox), mailbox)
-        return
-    content = read_whole(mailbox, _MAX_BYTES)
-    if content.startswith(b"From "):
-        yield from _of_mbox(content)
-    elif content.strip():
-        yield content
-
-
-def _in_folder(folder: str, shown: str) -> Iterator[bytes]:
+def _in_folder(folder: str) -> Iterator[bytes]:
     """The messages of a maildir, of `new` and `cur`, else the .eml files of a folder; links are not followed."""
     inner = [
-        os.path.join(folder, part) for part in ("cur", "new") if os.path.isdir(os.path.join(folder, part))
+        place
+        for place in (os.path.join(folder, part) for part in ("cur", "new"))
+        if os.path.isdir(place) and not os.path.islink(place)
     ]
     files = [
         entry.path
@@ -75,13 +88,13 @@ def _in_folder(folder: str, shown: str) -> Iterator[bytes]:
         if entry.is_file(follow_symlinks=False) and (inner or entry.name.lower().endswith(".eml"))
     ]
     if not files and not inner:
-        raise Refused("unsupported", f"{name_of(shown)}: neither a maildir nor a folder with .eml files")
+        raise Refused("unsupported", "neither a maildir nor a folder with .eml files")
     left = _MAX_BYTES
     for file in files:
         content = read_whole(file, _MAX_BYTES)
         left -= len(content)
         if left < 0:
-            raise Refused("too-large", f"{name_of(shown)}: larger than {_MAX_BYTES // 1024 // 1024} MiB")
+            raise Refused("too-large", f"larger than {_MAX_BYTES // 1024 // 1024} MiB")
         yield content
 
 
@@ -140,9 +153,9 @@ def _head(message: EmailMessage) -> dict[str, object]:
 def _text_of(body: MIMEPart) -> str:
     content = str(body.get_content())
     if body.get_content_subtype() == "html":
-        from cogcli.official.web import extract_content
+        from cogcli.official.web import read_text_of_page
 
-        content = str(extract_content(content[: 1024 * 1024])["text"])
+        content = str(read_text_of_page(content[:_MAX_PAGE])["text"])
     return content.replace("\r\n", "\n").strip()
 
 

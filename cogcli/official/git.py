@@ -45,7 +45,7 @@ def read_log(
     elsewhere = [name for name in _PLACES if os.path.islink(os.path.join(folder, name))]
     if elsewhere or os.path.lexists(os.path.join(folder, "objects", "info", "alternates")):
         raise Refused("unsupported", f"{name_of(path)}: its objects lie elsewhere")
-    return confined("git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, megabytes=1024)
+    return confined("git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, read=[folder])
 
 
 def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS, read_whole
 from cogcli.sdk import Refused
 
@@ -16,15 +17,20 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 def check_file(image: str) -> dict[str, object]:
     """Whether a file is a picture that may be sent: PNG, JPEG, GIF or WebP by its content, whole, at most 25 MiB, 50
     million pixels, 64 frames. Nothing is decoded before its size is known."""
+    try:
+        content = read_whole(image, _BYTES)
+        return confined("image:look_at", content=content)
+    except Refused as error:
+        return _refusal(error.message)
+
+
+def look_at(content: bytes) -> dict[str, object]:
+    """The answer of `check_file` for a picture's bytes, in a process that may break."""
     import warnings
     from io import BytesIO
 
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        content = read_whole(image, _BYTES)
-    except Refused as error:
-        return _refusal(error.message)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library's own bound, which is higher
         try:

@@ -47,9 +47,9 @@ def read_sheet(path: str, sheet_name: str | None = None, range: str | None = Non
     if kind == ".parquet":
         if sheet_name or range:
             raise Refused("unsupported", f"{about}a Parquet file has neither sheets nor cells")
-        return confined("sheet_files:read_parquet", megabytes=8192, **asked)
+        return confined("sheet_files:read_parquet", **asked)
     asked |= {"sheet_name": sheet_name, "corners": corners}
-    return confined("sheet_files:read_workbook", megabytes=1024, **asked)
+    return confined("sheet_files:read_workbook", **asked)
 
 
 def _corners(cells: str) -> list[int]:

@@ -1,76 +1,68 @@
-"""Running a piece of Python where it reaches nothing: no network, no file but Python's own, bounded time and memory.
-
-The system's own walls do this (Linux name spaces, without further rights). Where they cannot be had, nothing is run.
-"""
+"""Running a piece of Python behind the wall: no network, no file but Python's own, bounded time and memory
+(docs/reference/service.md#isolation). Without a wall nothing is run."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import sysconfig
 import tempfile
-from pathlib import Path
-from typing import IO
 
-from cogcli.sdk import Refused
+from cogcli.sdk import ProcessLimits, Refused, run_behind_wall
 
+_MIB = 1024 * 1024
 _SECONDS = 10
 _OUTPUT = 256 * 1024
-_MAX_CODE = 1024 * 1024
-_NO_WALLS = 77
-_TOLD = ": not run, as it cannot be kept apart from this machine"
+_MEMORY = 512 * _MIB
+_MAX_CODE = _MIB
+_VARIABLES = {"PATH": "/nowhere", "LANG": "C.UTF-8"}
 
 
 def execute(code: str, language: str) -> dict[str, object]:
     """What a piece of Python prints: `stdout` and `stderr`, and in `result` its `exit_code`, whether it was `timed_out`
     after 10 seconds and whether output was `truncated` after 256 KiB.
 
-    It runs as `python -I` with the standard library, in an empty directory. Whatever it started ends with it. Raises
-    Refused for another language, and where the system does not let us keep it apart.
+    It runs as `python -I` with the standard library, in an empty directory, and starts no process. Raises Refused for
+    another language, and where the machine has no wall.
     """
     if language.strip().lower() not in ("python", "py", "python3"):
         raise Refused("unsupported", f"code in {language!r:.40} is not run", "there is python")
     if len(code) > _MAX_CODE:
-        raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
-    if sys.platform != "linux":
-        raise Refused("unsupported", f"{sys.platform}{_TOLD}")
+        raise Refused("too-large", f"more than {_MAX_CODE // _MIB} MiB of code")
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-    wall = Path(__file__).with_name("snippet_wall.py")
-    command = [python, "-I", "-S", str(wall), str(_SECONDS), python, *_needed(python)]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as source:
-        source.write(code.encode("utf-8", "surrogatepass"))
-        source.seek(0)
-        ended = subprocess.run(  # noqa: S603
-            command, stdin=source, stdout=out, stderr=err, env={}, cwd="/", check=False
-        ).returncode
-        stdout, stderr = (_written(file) for file in (out, err))
-    if ended == _NO_WALLS and stderr.startswith("no wall: "):
-        raise Refused("unsupported", f"{stderr[9:].strip()[:120]}{_TOLD}", "run it in a container of yours")
-    late = ended == -signal.SIGALRM
+    with tempfile.TemporaryDirectory() as folder:
+        real = os.path.realpath(folder)
+        source, scratch = os.path.join(real, "snippet.py"), os.path.join(real, "work")
+        with open(source, "wb") as file:
+            file.write(code.encode("utf-8", "surrogatepass"))
+        os.mkdir(scratch)
+        end = run_behind_wall(
+            [python, "-I", source],
+            ProcessLimits(0, _MEMORY, _SECONDS, _OUTPUT),
+            read=[python, source, *_library()],
+            scratch=scratch,
+            environ=_VARIABLES,
+        )
+    stdout, stderr = (
+        written.decode("utf-8", "replace").replace(real, "") for written in (end.stdout, end.stderr)
+    )
+    code_of_end = end.code if end.code >= 0 else 128 - end.code
     return {
         "result": {
-            "exit_code": None if late else ended,
-            "timed_out": late,
-            "truncated": max(len(stdout), len(stderr)) >= _OUTPUT,
+            "exit_code": None if end.timed_out else code_of_end,
+            "timed_out": end.timed_out,
+            "truncated": max(len(end.stdout), len(end.stderr)) >= _OUTPUT,
         },
         "stdout": stdout,
         "stderr": stderr,
     }
 
 
-def _needed(python: str) -> list[str]:
-    """What Python itself reads: the program, its library, and those of the system."""
-    found = {
+def _library() -> list[str]:
+    """What Python itself reads: its library and its own shared library."""
+    paths = (
         sysconfig.get_path("stdlib"),
         sysconfig.get_path("platstdlib"),
         sysconfig.get_config_var("LIBDIR"),
-    }
-    system = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/etc/ld.so.cache")
-    return sorted({python, *filter(None, found), *system} - {"/"}, key=len)
-
-
-def _written(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(_OUTPUT).decode("utf-8", "replace")
+    )
+    return sorted({path for path in paths if path and path not in ("/", "")})

@@ -33,9 +33,8 @@ def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[st
     content = read_whole(video, _MAX_BYTES)
     if not any(mark in content[:12] for mark in _MARKS):
         raise Refused("unsupported", f"{name_of(video)}: no video of a kind that is read")
-    size = {"count": max_frames, "width": width}
     about = f"{name_of(video)}: "
-    return confined("video:extract", content=content, about=about, seconds=40, megabytes=900, **size)
+    return confined("video:extract", content=content, about=about, count=max_frames, width=width)
 
 
 def extract(count: int, width: int, content: bytes = b"") -> dict[str, object]:

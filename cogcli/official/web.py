@@ -6,6 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from cogcli.official.confined import confined
 from cogcli.official.hidden_text import remove_hidden
 from cogcli.sdk import Refused
 
@@ -47,10 +48,25 @@ def extract_content(content: str) -> dict[str, object]:
     `main` or its only `article`, is read whole; else its article, if one stands out, else all of it. Links keep their
     address as written; only http, https, mailto and relative ones are listed, each once.
     """
-    from bs4 import BeautifulSoup
+    require_page_size(content)
+    return confined("web:read_page", content=content.encode("utf-8", "surrogatepass"))
 
+
+def require_page_size(content: str) -> None:
+    """Raise Refused for a page that is longer than pages may be."""
     if len(content) > _MAX_CHARACTERS:
         raise Refused("too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read")
+
+
+def read_page(content: bytes) -> dict[str, object]:
+    """The answer of `extract_content` for a page in UTF-8, in a process that may break."""
+    return read_text_of_page(content.decode("utf-8", "surrogatepass"))
+
+
+def read_text_of_page(content: str) -> dict[str, object]:
+    """The same for the text of a page. Only for a process that is confined already."""
+    from bs4 import BeautifulSoup
+
     soup = BeautifulSoup(_closed(content), "html.parser")
     remove_hidden(soup)
     articles = [] if soup.find("main") else soup.find_all("article", limit=2)

@@ -31,6 +31,8 @@ class Reason(NamedTuple):
     code: str
     text: str
     cure: str = ""
+    need: str = ""
+    """The kind of need, where the code does not tell it."""
 
 
 class Considered(NamedTuple):

@@ -18,7 +18,7 @@ from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import address_fault, lacking_variables
 from cogcli.specs.shipped_fit import is_shipped_gate, misfit
-from cogcli.specs.shipped_functions import FETCH_PAGE, OPEN_FUNCTIONS
+from cogcli.specs.shipped_functions import BEHIND_WALL, FETCH_PAGE, OPEN_FUNCTIONS
 
 _TRUST: Final = "trust the project: cogcli config trust"
 
@@ -66,6 +66,8 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
     if called and (fault := misfit(catalog, binding)):
         found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
+    if called:
+        found += _wall_reasons(catalog, binding, service)
     if capability and capability.safety:
         texts = _scope_faults(catalog, binding, service, capability.safety)
         cure = "choose a binding that meets the capability's safety block"
@@ -216,8 +218,26 @@ def _unreached(text: str, host: str) -> Reason:
     return Reason("service.untrusted", text, f"allow that host for one run: --allow-host {host}\nor {_TRUST}")
 
 
+def _wall_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:
+    """Where a call has to be behind the wall, and this machine has none (docs/reference/service.md#isolation)."""
+    function = f"{service.module}:{binding.operation}"
+    if not catalog.runs_functions(service):
+        return
+    if function not in BEHIND_WALL and isolation_of(service) != "sandbox":
+        return
+    from cogcli.core.wall.confined_call import NO_WALL_HINT, wall_state
+
+    state = wall_state()
+    if state.wall is None:
+        text = (
+            f"service `{service.id}`: this machine has no wall to keep what it runs apart ({state.missing})"
+        )
+        yield Reason("binding.ineligible", text, NO_WALL_HINT, need="isolation")
+
+
 def isolation_of(service: Service) -> str:
-    """`thread` or `process` for a pythoncall service: as written, else `thread` if shipped, `process` if not."""
+    """Where the functions of a pythoncall service run, `thread`, `process` or `sandbox`: as written, else `thread` if
+    they are shipped, `process` if not."""
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
@@ -230,7 +250,7 @@ def _scope_faults(catalog: Catalog, binding: Binding, service: Service, safety: 
     if missing and not in_process:
         yield f"not listed as {' and '.join(missing)}, which the capability demands"
     local = in_process or service.network == "private"
-    sandboxed = catalog.runs_functions(service) and isolation_of(service) == "process"
+    sandboxed = catalog.runs_functions(service) and isolation_of(service) != "thread"
     broken = {
         "no_external_network": not local and "reaches the public network",
         "sandboxed_execution": not sandboxed and "does not run in a process of its own",

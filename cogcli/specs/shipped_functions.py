@@ -65,3 +65,5 @@ more than standard trust.
 """
 FETCH_PAGE: Final = f"{_PACKAGE}fetch:fetch_page"
 """Reaches the network: a project that is not trusted may call it for the hosts of `--allow-host` alone."""
+BEHIND_WALL: Final = frozenset({f"{_PACKAGE}snippet:execute"})
+"""`module:function` of the shipped functions that run nothing without a wall (docs/reference/service.md#isolation)."""

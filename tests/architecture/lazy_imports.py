@@ -52,7 +52,10 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "runs/log_index.py": 1, "runs/prepare.py": 1,
     },
     "a function that asks for one thing of cogcli loads that alone": {
-        "sdk.py": 14,
+        "sdk.py": 16,
+    },
+    "a wall is loaded by what is put behind it": {
+        "protocols/pythoncall/invoker.py": 1, "protocols/pythoncall/worker_main.py": 1, "specs/eligibility.py": 1,
     },
     "a pack governs the runs that name one, and no other": {
         "engine/policy.py": 2, "specs/spec_snapshot.py": 1,
@@ -63,5 +66,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 140
+MOST: Final = 145
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""

@@ -17,7 +17,8 @@ EDGES = {
     "a thread that hands over what happened in it": {"app/serving/run_pool.py": 1, "engine/tasks.py": 3},
     "a callback of whoever gave a call up, a display": {"core/calls.py": 1, "cli/live_run.py": 1},
     "functions, workers, servers and libraries of others": {
-        "core/http.py": 1, "episode/signing.py": 1, "protocols/mcp/http.py": 1, "protocols/mcp/invoker.py": 1,
+        "core/http.py": 1, "core/wall/confined_main.py": 1,
+        "episode/signing.py": 1, "protocols/mcp/http.py": 1, "protocols/mcp/invoker.py": 1,
         "protocols/mcp/session.py": 1, "protocols/pythoncall/function_call.py": 4,
         "protocols/pythoncall/worker_main.py": 2, "protocols/secrets.py": 1, "schema/containment.py": 1,
         "verification/loopback_server.py": 1, "yaml/parsers.py": 1,

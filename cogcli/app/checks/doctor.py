@@ -23,6 +23,7 @@ from cogcli.app.stores import has_store
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.extras import EXTRAS, install_line, missing_module
 from cogcli.core.problems import Problem
+from cogcli.core.wall.confined_call import NO_WALL_HINT, wall_state
 from cogcli.report.humanize import count_of, size
 from cogcli.schema.engine_choice import RUST, engine
 from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
@@ -91,12 +92,28 @@ def _machine() -> Iterator[DoctorCheck]:
         else:
             message = f"{found}: a pattern that cannot be shown to take linear time is refused"
             yield check("schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
+    yield _wall()
     missing = list(filter(missing_module, EXTRAS))
     if missing:
         fix = install_line(*missing)
         yield check("extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
     else:
         yield check("extras", "ok", ", ".join(EXTRAS))
+
+
+def _wall() -> DoctorCheck:
+    """Which wall is in force around parsers of foreign bytes and foreign code (docs/reference/service.md#isolation)."""
+    check = partial(DoctorCheck, "machine", "wall")
+    wall, missing = wall_state()
+    if wall is None:
+        details = (
+            f"missing: {missing}",
+            "parsers of foreign bytes keep their limits of memory, time and output only",
+            "code.snippet.execute and services with isolation: sandbox cannot be used",
+            f"help: {NO_WALL_HINT}",
+        )
+        return check("warning", "no wall is in force", details)
+    return check("ok", f"{wall.text}{f'; without {wall.absent}' if wall.absent else ''}")
 
 
 def _project(settings: Settings) -> Iterator[DoctorCheck]:

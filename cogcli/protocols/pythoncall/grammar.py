@@ -35,7 +35,7 @@ def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:
 GRAMMAR: Final = Grammar(
     keys={
         "module": Text(pattern=_MODULE, expected="a dotted module name"),
-        "isolation": Text(choices=("thread", "process")),
+        "isolation": Text(choices=("thread", "process", "sandbox")),
         "auth_ref": CREDENTIALS,
     },
     addresses=("module",),

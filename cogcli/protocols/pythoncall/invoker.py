@@ -5,7 +5,8 @@
    shipped service modules. This is checked before anything is imported or any process started.
 2. A module is a shipped one, below its service's layer root, or installed; never in the working directory.
 3. The rules of `function_call` and the binding's caps on bytes hold in both.
-4. Shipped modules run in a thread, others in a process, unless the service sets `isolation`.
+4. Shipped modules run in a thread, others in a process, unless the service sets `isolation`. A sandboxed function runs
+   in a process of its own for each call, behind the wall (docs/reference/service.md#isolation).
 5. What is printed is captured and never reaches our output.
 """
 
@@ -70,7 +71,7 @@ class PythonCall:
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         service = request.service
         code = Code(service.id, service.module or "", service.root, service.trusted)
-        call = self._call_in_worker if isolation_of(service) == "process" else self._call_in_thread
+        call = self._call_in_thread if isolation_of(service) == "thread" else self._call_in_worker
         printed = Printed()
         try:
             body = call(code, request, limits, printed)
@@ -151,7 +152,12 @@ class PythonCall:
             self._workers = self._workers or WorkerPool(
                 self._context.environ, self._context.max_workers, self._context.secrets.mask_text
             )
-        with self._workers.borrow(code, limits) as worker:
+        sandbox = None
+        if isolation_of(request.service) == "sandbox":
+            from cogcli.protocols.pythoncall.sandbox_files import sandbox_files
+
+            sandbox = sandbox_files(code.root, request.payload, self._context.reads)
+        with self._workers.borrow(code, limits, sandbox) as worker:
             try:
                 return worker.call(worker_request, limits)
             finally:

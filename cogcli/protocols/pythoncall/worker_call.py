@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.core.errors import RejectedError, ResponseMappingError, RuntimeErrorBase
 from cogcli.core.host_access import ACCESS, HostAccess
 from cogcli.protocols.pythoncall import function_call
 from cogcli.protocols.pythoncall.function_call import PythonFunction
@@ -54,6 +54,14 @@ def call(
     if problem:
         raise ResponseMappingError("response.size", problem, left=True)
     return data
+
+
+def no_wall_error(service_id: str, missing: str) -> RejectedError:
+    """The error of a call that has to be behind the wall, where there is none."""
+    text = f"service `{service_id}`: this machine has no wall to keep it apart ({missing})"
+    error = RejectedError("call.rejected", text, hint="cogcli doctor", left=False)
+    error.reason = "unsupported"
+    return error
 
 
 def error_payload(error: BaseException) -> dict[str, Any]:

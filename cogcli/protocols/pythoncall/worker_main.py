@@ -1,4 +1,4 @@
-"""The worker of isolated pythoncall services: run as `python -I worker_main.py CHANNEL LEASH IMPORT_PATH...`.
+"""The worker of isolated pythoncall services: run as `python -I worker_main.py CHANNEL LEASH WALL IMPORT_PATH...`.
 
 1. Two processes. The guard, a child of the run's process, only waits for the end of the leash: the run ended, ended the
    worker, or died. Then it kills the worker's process group, reaps the worker and ends with its status. It shares no
@@ -6,7 +6,9 @@
 2. The worker has a session of its own, dies with the guard, and is limited in memory, files and core size.
 3. It reads requests from the channel one by one, imports, calls, and answers. It ends with the channel.
 4. The import paths are those of the run's process, so that both find the same modules, without the working directory.
-5. Output goes to descriptors that the run's process reads; the channel is none of them.
+5. WALL is empty, or JSON with the files and folders that a sandboxed worker reads, and those whose names it sees. It
+   goes behind the wall before it imports anything of the service; without a wall it refuses its call.
+6. Output goes to descriptors that the run's process reads; the channel is none of them.
 
 A frame is four bytes of length, then that many bytes of JSON. Of a call, a request (`n`, service, module, root,
 operation, seconds, cap, reads, write_roots) and its payload go out; `{n, entered}` comes back before the function
@@ -50,7 +52,7 @@ def take_frame(buffer: bytearray, cap: int) -> bytes | None:
     return data
 
 
-def main(channel: int, leash: int, import_paths: list[str]) -> None:
+def main(channel: int, leash: int, wall: str, import_paths: list[str]) -> None:
     """Fork: run as the guard, and as the worker in the child."""
     guard = os.getpid()
     worker = os.fork()
@@ -66,7 +68,27 @@ def main(channel: int, leash: int, import_paths: list[str]) -> None:
         os._exit(1)
     _set_limits()
     sys.path[:] = [*import_paths, *(path for path in sys.path if path not in import_paths)]
-    _serve(channel)
+    _serve(channel, _enter(channel, wall) if wall else "")
+
+
+def _enter(channel: int, wall: str) -> str:
+    """Go behind the wall; why there is none, empty behind it."""
+    import json
+
+    from cogcli.core.wall.enter import NoWall, enter, python_files
+
+    allowed = json.loads(wall)
+    folder = os.getcwd()
+    read = [*python_files(), *allowed["read"]]
+    try:
+        enter(read, listed=allowed["listed"], keep=(0, 1, 2, channel))
+    except NoWall as error:
+        return str(error)
+    with contextlib.suppress(
+        OSError
+    ):  # relative names of its files are those of the run, where the folder is there
+        os.chdir(folder)
+    return ""
 
 
 def _run_guard(worker: int, channel: int, leash: int) -> None:
@@ -99,7 +121,8 @@ def _set_limits() -> None:
                 raise
 
 
-def _serve(channel: int) -> None:
+def _serve(channel: int, missing_wall: str) -> None:
+    """Answer requests until the channel ends; where the wall is missing with a refusal."""
     import json
 
     from cogcli.protocols.pythoncall import worker_call
@@ -112,6 +135,8 @@ def _serve(channel: int) -> None:
         entered = json.dumps({"n": number, "entered": True}).encode()
         try:
             try:
+                if missing_wall:
+                    raise worker_call.no_wall_error(request["service"], missing_wall)
                 data = worker_call.call(request, payload, operations, partial(_send, channel, entered))
             finally:
                 for stream in (sys.stdout, sys.stderr):
@@ -140,4 +165,4 @@ def _send(channel: int, *frames: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from cogcli.core.errors import CallTimeoutError, TransportError
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.pythoncall.module_access import Code
+from cogcli.protocols.pythoncall.sandbox_files import SandboxFiles
 from cogcli.protocols.pythoncall.worker_process import ENDING_SECONDS, Worker
 
 
@@ -31,21 +32,22 @@ class WorkerPool:
         self._closed = False
 
     @contextmanager
-    def borrow(self, code: Code, limits: CallLimits) -> Iterator[Worker]:
-        """A worker of the service, an idle one if there is one. Raises TransportError, CallTimeoutError."""
+    def borrow(self, code: Code, limits: CallLimits, sandbox: SandboxFiles | None = None) -> Iterator[Worker]:
+        """A worker of the service, an idle one if there is one. With `sandbox` it is a new one that reads these files
+        and serves this call only. Raises TransportError, CallTimeoutError."""
         with limits.cancel.on_cancel(self._wake):
             idle, superfluous = self._claim(code, limits)
         for worker in superfluous:
             self._end(worker)
         try:
-            worker = idle or self._start(code)
+            worker = idle or self._start(code, sandbox)
         except BaseException:
             self._give_back(None)
             raise
         try:
             yield worker
         finally:
-            self._give_back(worker)
+            self._give_back(worker, is_reusable=sandbox is None)
 
     def close(self, grace: float) -> None:
         """Kill every worker, busy ones too, and wait until all have ended.
@@ -83,8 +85,8 @@ class WorkerPool:
                 superfluous.append(self._idle.pop(0))
             return idle, superfluous
 
-    def _start(self, code: Code) -> Worker:
-        worker = Worker(code, self._environ, self._mask_text)
+    def _start(self, code: Code, sandbox: SandboxFiles | None) -> Worker:
+        worker = Worker(code, self._environ, self._mask_text, sandbox)
         with self._changed:
             self._all.add(worker)
             closed = self._closed
@@ -92,10 +94,10 @@ class WorkerPool:
             worker.kill()
         return worker
 
-    def _give_back(self, worker: Worker | None) -> None:
+    def _give_back(self, worker: Worker | None, *, is_reusable: bool = True) -> None:
         with self._changed:
             self._busy -= 1
-            keep = worker is not None and worker.is_alive and not self._closed
+            keep = is_reusable and worker is not None and worker.is_alive and not self._closed
             if worker is not None and keep:
                 self._idle.append(worker)
             self._changed.notify()

@@ -38,6 +38,7 @@ from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import Reads
+from cogcli.protocols.pythoncall.sandbox_files import SandboxFiles
 from cogcli.protocols.pythoncall.worker_channel import Channel
 from cogcli.protocols.pythoncall.worker_main import to_frame
 
@@ -75,7 +76,13 @@ class Worker:
     `mask_text` takes the secrets out of what it prints.
     """
 
-    def __init__(self, code: Code, environ: Mapping[str, str], mask_text: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        code: Code,
+        environ: Mapping[str, str],
+        mask_text: Callable[[str], str] = str,
+        sandbox: SandboxFiles | None = None,
+    ) -> None:
         self.code = code
         self._mask_text = mask_text
         self._lock = threading.Lock()
@@ -92,7 +99,7 @@ class Worker:
         printed, out = os.pipe()
         self._channel = Channel(channel, printed)
         try:
-            self._process = _start(theirs.fileno(), leash, out, environ)
+            self._process = _start(theirs.fileno(), leash, out, environ, sandbox)
         except (OSError, ValueError) as error:
             os.close(self._leash)
             self._channel.close()
@@ -197,17 +204,20 @@ class Worker:
         return f"the worker of service `{self.code.service_id}`"
 
 
-def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    channel: int, leash: int, out: int, environ: Mapping[str, str], sandbox: SandboxFiles | None
+) -> subprocess.Popen[bytes]:
     # `-I` contains `-P`; written out, so that the program's own folder is no import path if `-I` ever goes.
     flags = ["-I", "-P", "-B"] if sys.dont_write_bytecode else ["-I", "-P"]
-    # No part comes from data: our interpreter, our program, our import paths.
+    wall = orjson.dumps(sandbox._asdict()).decode() if sandbox else ""
+    # Our interpreter, our program, our import paths; of data only the names of files that a sandbox may read.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *flags, program.__file__, str(channel), str(leash), *_import_paths(environ)],
+        [sys.executable, *flags, program.__file__, str(channel), str(leash), wall, *_import_paths(environ)],
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=out,
         pass_fds=(channel, leash),
-        env=inherited_variables(environ),
+        env={} if sandbox else inherited_variables(environ),
         start_new_session=True,
     )
 

@@ -71,7 +71,10 @@ def test_a_binding_names_the_extra_that_it_cannot_do_without(tmp_path: Path) -> 
     assert not wrong
 
 
-CONFINED = {"python_pdf_document_read", "python_git_log_read", "python_video_frame_extract"}
+CONFINED = {
+    "python_pdf_document_read", "python_git_log_read", "python_video_frame_extract", "python_image_file_check",
+    "python_web_page_extract",
+}  # fmt: skip
 """Bindings whose library is imported by a process of its own, where nothing is blocked."""
 
 

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import socket
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cogcli.core.wall.confined_call import wall_state
 from cogcli.official import snippet
 from cogcli.official.snippet import execute
 from cogcli.sdk import Refused
 
-
-def has_walls() -> bool:
-    try:
-        execute("", "python")
-    except Refused:
-        return False
-    return True
-
-
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not has_walls(), reason="this system gives no name spaces of one's own"),
+    pytest.mark.skipif(wall_state().wall is None, reason="this machine has no wall"),
 ]
 
 
@@ -42,6 +32,14 @@ class Mark:
     def found(self) -> list[str]:
         """The processes that there are."""
         return [path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if self.name in _read(path)]
+
+    def wait_until_gone(self) -> bool:
+        """Whether all of them end. The kernel ends them one after the other."""
+        for _ in range(1000):
+            if not self.found():
+                return True
+            time.sleep(0.01)
+        return False
 
 
 def _read(path: Path) -> str:
@@ -83,25 +81,22 @@ def test_a_syntax_error_has_its_line() -> None:
     assert "line 2" in found["stderr"]
 
 
-def test_files_of_the_machine_are_not_there(tmp_path: Path) -> None:
+def test_files_of_the_machine_cannot_be_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("mine")
-    home = Path.home()
-    paths = [
-        str(secret),
-        str(home / ".ssh"),
-        "/etc/passwd",
-        "/proc/self/environ",
-        str(Path(__file__)),
-        "/sys",
-        "/home",
-    ]
-    # Of the folder of the user there is at most the way to a Python that lies in it.
-    python = Path(sys.base_prefix)
-    own = list(python.relative_to(home).parts[:1]) if python.is_relative_to(home) else []
-    code = f"import os\nfor path in {paths!r}:\n    print(os.path.lexists(path))\n"
-    code += f"home = {str(home)!r}\nprint(os.listdir(home) if os.path.isdir(home) else [])"
-    assert execute(code, "python")["stdout"] == "False\n" * len(paths) + f"{own}\n"
+    files = [str(secret), "/etc/passwd", "/proc/self/environ", str(Path(__file__))]
+    folders = [str(tmp_path), str(Path.home()), "/sys", "/home", "/"]
+    code = f"""
+import os
+for act, paths in ((open, {files!r}), (os.listdir, {folders!r})):
+    for path in paths:
+        try:
+            act(path)
+        except OSError:
+            print("no")
+"""
+    # A folder of the user may have nothing but the way to a Python that is installed in it.
+    assert execute(code, "python")["stdout"] == "no\n" * (len(files) + len(folders))
 
 
 @pytest.mark.parametrize("path", [os.__file__, "/usr/lib/new", "/new", "/etc/ld.so.cache"])
@@ -116,7 +111,7 @@ def test_no_network_not_even_this_machine() -> None:
         port = server.getsockname()[1]
         code = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 2)"
         found: Any = execute(code, "python")
-        assert "unreachable" in found["stderr"]
+        assert "PermissionError" in found["stderr"]
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
@@ -124,11 +119,12 @@ def test_no_network_not_even_this_machine() -> None:
 
 def test_no_rights_are_left() -> None:
     code = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-    code += (
-        "print(os.getuid(), libc.mount(b'none', b'/work', b'tmpfs', 0, None), libc.umount2(b'/usr/lib', 2))\n"
-    )
-    code += "try:\n    os.setuid(0)\nexcept OSError:\n    print('no')"
-    assert execute(code, "python")["stdout"] == "1000 -1 -1\nno\n"
+    code += "print(libc.mount(b'none', b'/work', b'tmpfs', 0, None), libc.umount2(b'/usr/lib', 2))\n"
+    code += "user = os.getuid()\nfor other in {0, 1, 65534} - {user}:\n"
+    code += "    try:\n        os.setuid(other)\n    except OSError:\n        print('no')\n"
+    stdout = str(execute(code, "python")["stdout"])
+    assert stdout.startswith("-1 -1\nno\n")
+    assert set(stdout.split()) == {"-1", "no"}
 
 
 @pytest.mark.parametrize(
@@ -147,13 +143,14 @@ def test_what_does_not_end_is_ended_and_nothing_is_left(
     monkeypatch.setattr(snippet, "_SECONDS", 2)
     found = execute(mark.code + code, "python")
     assert found["result"] == {"exit_code": None, "timed_out": True, "truncated": False}
-    assert mark.found() == []
+    assert mark.wait_until_gone()
 
 
-def test_what_it_leaves_behind_ends_with_it(mark: Mark) -> None:
+def test_it_starts_no_process(mark: Mark) -> None:
     code = "import os, time\nif os.fork():\n    os._exit(0)\nos.setsid()\ntime.sleep(100)"
-    assert execute(mark.code + code, "python")["result"]["exit_code"] == 0  # type: ignore[index]
-    assert mark.found() == []
+    found: Any = execute(mark.code + code, "python")
+    assert "PermissionError" in found["stderr"]
+    assert mark.wait_until_gone()
 
 
 @pytest.mark.parametrize(
@@ -162,12 +159,12 @@ def test_what_it_leaves_behind_ends_with_it(mark: Mark) -> None:
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "File too large"),
         ("x = bytearray(10 ** 9)", "MemoryError"),
         ("open('a', 'wb').write(bytes(10 ** 6))", "File too large"),
-        ("import os\nos.kill(-1, 9)", "ProcessLookupError"),
+        ("import os\nfor n in range(5000): open(str(n), 'wb').write(bytes(250_000))", ""),
     ],
 )
 def test_output_memory_and_files_are_bounded(code: str, told: str) -> None:
     found: Any = execute(code, "python")
-    assert found["result"]["exit_code"] == 1
+    assert found["result"]["exit_code"] in (1, None)
     assert told in found["stderr"]
     assert len(found["stdout"]) <= 256 * 1024
     assert found["result"]["truncated"] is (len(found["stdout"]) == 256 * 1024)
@@ -181,17 +178,3 @@ def test_other_languages_and_too_much_code_are_refused(code: str, language: str,
     with pytest.raises(Refused) as refused:
         execute(code, language)
     assert refused.value.reason == reason
-
-
-@pytest.mark.skipif(not shutil.which("unshare"), reason="needs `unshare`, to take the name spaces away")
-def test_without_walls_nothing_is_run() -> None:
-    code = (
-        "from cogcli.official.snippet import execute\nfrom cogcli.sdk import Refused\n"
-        "try:\n    print('RAN', execute('print(1)', 'python'))\n"
-        "except Refused as refused:\n    print(refused.reason, refused.message)"
-    )
-    limited = f'echo 0 > /proc/sys/user/max_user_namespaces && exec {sys.executable} -c "$CODE"'
-    command = ["unshare", "--user", "--map-root-user", "sh", "-c", limited]
-    done = subprocess.run(command, env={"CODE": code}, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("unsupported "), done.stderr
-    assert "not run, as it cannot be kept apart" in done.stdout

@@ -1,0 +1,36 @@
+"""The limits of a process behind the wall."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MIB = 1024 * 1024
+
+
+class ProcessLimits(NamedTuple):
+    """What a process may take: bytes of its input, of its address space and of its output, and seconds, both of the
+    clock and of the processor."""
+
+    input_bytes: int
+    memory_bytes: int
+    seconds: int
+    output_bytes: int
+
+
+def apply_limits(limits: ProcessLimits) -> None:
+    """Bound memory, processor time, files and output of this process, where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    bounds = {
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_CPU: limits.seconds,
+        resource.RLIMIT_FSIZE: limits.output_bytes,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, most in bounds.items():
+        _, hard = resource.getrlimit(what)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (most, most))
