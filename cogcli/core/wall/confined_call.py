@@ -30,7 +30,7 @@ NO_WALL_HINT: Final = (
     "use Linux 5.13 or newer with Landlock, or permit user name spaces; `cogcli doctor` shows what is missing"
 )
 _REASONS: Final[tuple[Reason, ...]] = ("bad-data", "too-large", "unsupported", "no-evidence", "needs-model")
-_MAX_TEXT: Final = 500
+_MAX_TEXT: Final = 10_000
 _PROBE: Final = ProcessLimits(0, 512 * MIB, 10, 65536)
 _HEAD: Final = 12
 _LOOK_SECONDS: Final = 0.05
@@ -216,4 +216,6 @@ def _variables() -> dict[str, str]:
 
 
 def _import_path() -> list[str]:
-    return [path for path in sys.path if os.path.isabs(path)]
+    """The import paths of this process, without the working directory."""
+    here = os.getcwd()
+    return [path for path in sys.path if os.path.isabs(path) and path != here]

@@ -16,7 +16,8 @@ from cogcli.core.refusal import Refused
 from cogcli.core.wall.enter import NO_WALL, NoWall, die_with_parent, enter
 from cogcli.core.wall.limits import ProcessLimits, apply_limits
 
-_SHOWN = 300
+_SHOWN = 10_000
+"""The longest message: far longer than what is shown, since secrets are masked before a text is cut for a screen."""
 
 
 def main() -> None:
