@@ -19,7 +19,7 @@ from typing import IO, Any, Final, NamedTuple
 
 from cogcli.core.refusal import Reason, Refused
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.core.wall.enter import NO_WALL, Wall, python_files
+from cogcli.core.wall.enter import NO_WALL, Wall, package_folder, python_files
 from cogcli.core.wall.limits import MIB, ProcessLimits
 
 _START: Final = (
@@ -216,6 +216,6 @@ def _variables() -> dict[str, str]:
 
 
 def _import_path() -> list[str]:
-    """The import paths of this process, without the working directory."""
-    here = os.getcwd()
-    return [path for path in sys.path if os.path.isabs(path) and path != here]
+    """The import paths of this process, without the working directory, unless cogcli itself is there."""
+    own = os.path.dirname(package_folder())
+    return [path for path in sys.path if os.path.isabs(path) and path != os.getcwd() or path == own]

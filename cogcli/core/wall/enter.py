@@ -99,6 +99,11 @@ def die_with_parent() -> None:
     _libc().prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
+def package_folder() -> str:
+    """The folder of cogcli's own code."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 def python_files() -> list[str]:
     """The files and folders that Python imports from: its library, installed packages and this package.
 
@@ -106,7 +111,7 @@ def python_files() -> list[str]:
     """
     import sysconfig
 
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    package = package_folder()
     closed = {os.path.realpath(os.path.expanduser("~")), os.path.dirname(package), os.getcwd()}
     paths = [package, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *sys.path]
     library = sysconfig.get_config_var("LIBDIR")
