@@ -218,4 +218,4 @@ def _variables() -> dict[str, str]:
 def _import_path() -> list[str]:
     """The import paths of this process, without the working directory, unless cogcli itself is there."""
     own = os.path.dirname(package_folder())
-    return [path for path in sys.path if os.path.isabs(path) and path != os.getcwd() or path == own]
+    return [path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own]
