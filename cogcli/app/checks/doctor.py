@@ -28,7 +28,7 @@ from cogcli.report.humanize import count_of, size
 from cogcli.schema.engine_choice import RUST, engine
 from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
-from cogcli.specs.layers import HOST_FOLDER, builtin_root
+from cogcli.specs.layers import HOST_FOLDER, bounded_layers, builtin_root
 from cogcli.specs.shipped_fit import misfit
 from cogcli.stores import MEMORY
 from cogcli.yaml.parsers import has_c_parser
@@ -124,7 +124,7 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
         yield DoctorCheck("project", "settings", "ok", ", ".join(present) or "defaults")
     yield _runs_dir(settings)
     if settings.project:
-        yield from _git(settings.project)
+        yield from _git(settings, settings.project)
         yield from _trust(settings, settings.project)
 
 
@@ -160,7 +160,8 @@ def _episodes(path: str) -> tuple[int, int]:
     """The number of episodes, and their size in bytes."""
     count = total = 0
     try:
-        folders = [entry for entry in os.scandir(path) if entry.name.startswith("ep_") and entry.is_dir()]
+        entries = [entry for entry in os.scandir(path) if entry.name.startswith("ep_")]
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return 0, 0
     for folder in folders:
@@ -172,11 +173,12 @@ def _episodes(path: str) -> tuple[int, int]:
     return count, total
 
 
-def _git(project: str) -> Iterator[DoctorCheck]:
+def _git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     if not os.path.exists(os.path.join(project, ".git")):
         return
     try:
-        with open(os.path.join(project, ".gitignore"), encoding="utf-8", errors="replace") as file:
+        path = settings.inside(os.path.join(project, ".gitignore"))
+        with open(path, encoding="utf-8", errors="replace") as file:
             lines = {line.strip().strip("/") for line in file}
     except OSError:
         lines = set()
@@ -200,7 +202,8 @@ def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
 
 
 def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
-    trust, count = settings.trust, len(service_files(layers_of(project)))
+    layers = bounded_layers(layers_of(project, settings.project_file), settings.bound)
+    trust, count = settings.trust, len(service_files(layers))
     if os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
     if not count and trust.state == "untrusted":

@@ -61,7 +61,7 @@ class Settings:
     @property
     def has_idle_leniency(self) -> bool:
         """Whether the project calls a root lenient and is not trusted, so that all are strict."""
-        own = next((file for file in self.files if file.project), None)
+        own = self.project_file
         said = own.values.get(ROOTS, {}).values() if own else ()
         return any(each.get("contracts") == "lenient" for each in said) and not self.trust
 
@@ -77,6 +77,11 @@ class Settings:
                 own = ConfigFile(path, display_path(path, self.base), project=True, refusal=refusal)
                 self._files.insert(0, own)
         return self._files
+
+    @property
+    def project_file(self) -> ConfigFile | None:
+        """The project's file of settings, present or not; None without a project."""
+        return next((file for file in self.files if file.project), None)
 
     def _refusal_of_settings(self, path: str) -> CogcliError | None:
         """The error for a project's file that is a link out of the project, unless the project is trusted."""
@@ -238,7 +243,7 @@ class Settings:
     def trust(self) -> Trust:
         """The trust in the project, read once."""
         if self._trust is None:
-            self._trust = self._read_trust(next((file for file in self.files if file.project), None))
+            self._trust = self._read_trust(self.project_file)
         return self._trust
 
     def _read_trust(self, own: ConfigFile | None) -> Trust:
