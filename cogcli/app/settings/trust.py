@@ -95,8 +95,14 @@ def store_path(environ: Mapping[str, str]) -> str:
 
 
 def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
-    """The registry roots that share a project's trust: its own, its host overrides, those that its file names, and the
-    registries of its scenarios. A root may be missing: its appearance is a change."""
+    """The registry roots that share a project's trust, each directory once."""
+    return distinct(roots_of(project, file))
+
+
+def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
+    """The registry roots that share a project's trust under every name that they have: its own, its host overrides,
+    those that its file names, and the registries of its scenarios. One may be missing: its appearance is a change, as
+    is another target of a link that leads to a root with another name."""
     from cogcli.protocols import PROTOCOLS
     from cogcli.verification.scenario import REGISTRY, directory_of
 
@@ -112,8 +118,7 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
         for protocol, row in PROTOCOLS.items()
         if row.rules
     ]
-    layers += [Layer(root, root, False) for root in (*named, *beside)]
-    return distinct(layers)
+    return [*layers, *(Layer(root, root, False) for root in (*named, *beside))]
 
 
 def settings_of(project: str) -> ConfigFile:
@@ -138,7 +143,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
     if entry.get("folder") is True:
         return Trust("folder", layers=layers)
     try:
-        accepted, changes = _compared(project, entry, layers, environ)
+        accepted, changes = _compared(project, entry, file, environ)
     except (KeyError, TypeError, ValueError):
         return Trust("changed", [("changed", "the record of what was accepted")])
     except EnvironmentRefusal as error:
@@ -147,7 +152,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 
 
 def _compared(
-    project: str, entry: dict[str, Any], layers: Callable[[], list[Layer]], environ: Mapping[str, str]
+    project: str, entry: dict[str, Any], file: ConfigFile | None, environ: Mapping[str, str]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """The accepted digests, and the changes since. Raises KeyError, TypeError, ValueError for a damaged entry,
     EnvironmentRefusal `trust.size`."""
@@ -161,7 +166,7 @@ def _compared(
     programs = find_programs(root, needs, environ) if needs.programs else None
     if programs is not None and _is_remembered(project, accepted, programs, environ):
         return accepted, []
-    found = find_files(root, layers(), needs)
+    found = find_files(root, roots_of(root, file), needs)
     watched = {*found.folders, *found.files.values()}
     if programs is not None:
         found.add_all(programs)

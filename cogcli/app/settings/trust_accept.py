@@ -14,6 +14,7 @@ from cogcli.app.settings.trust import (
     layers_of,
     memory_path,
     read_store,
+    roots_of,
     settings_of,
 )
 from cogcli.app.settings.trust_copies import Copies
@@ -64,7 +65,7 @@ def look_at(project: str, environ: Mapping[str, str]) -> Look:
     settings = settings_of(root)
     layers = layers_of(root, settings)
     needs = needs_of(root, layers).joined(model_needs(settings))
-    found = find_files(root, layers, needs)
+    found = find_files(root, roots_of(root, settings), needs)
     found.add_all(find_programs(root, needs, environ))
     before = _accepted_before(project, environ)
     copies = Copies(root, environ)
@@ -117,7 +118,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
             return projects
         needs = Needs.from_entry(entry).joined(more)
-        found = find_files(root, layers, needs).files.items()
+        found = find_files(root, roots_of(root), needs).files.items()
         places = {name: _location(path) for name, path in found if os.path.basename(path) in names}
         own = {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
         kept.update({**entry["accepted"], **own})

@@ -246,6 +246,17 @@ def test_a_link_to_itself_hides_no_file_beside_it(place: Place) -> None:
     assert place.now.changes == [("changed", "skills/local/a/b/skill.yaml")]
 
 
+def test_a_root_with_two_names_counts_under_both(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
+    place.write("cogcli.toml", 'registry = ["self"]\n')
+    (place.root / "self").symlink_to(".")
+    place.accept()
+    place.write("../evil/capabilities/a.b.yaml")
+    (place.root / "self").unlink()
+    (place.root / "self").symlink_to("../evil")
+    assert place.now.changes == [("changed", "self"), ("added", "self/capabilities/a.b.yaml")]
+
+
 def test_a_root_that_appears_is_a_change(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trust, "_SETTLED", -1_000_000_000_000)  # what was read is remembered at once
     place.write("cogcli.toml", 'registry = ["later"]\n')
