@@ -44,15 +44,15 @@ def find_parts(secret: str) -> Iterator[str]:
     Looked at are: path segments, user info and values of the query of a URL; lines of a PEM body; values of a JSON
     secret; values of `name=value` settings. A part has at least 16 characters and looks random (`looks_random`).
     """
-    yield from _parts(secret, _MAX_NESTING)
+    yield from _find_parts(secret, _MAX_NESTING)
 
 
-def _parts(text: str, depth: int) -> Iterator[str]:
+def _find_parts(text: str, depth: int) -> Iterator[str]:
     if depth == 0:
         return
     candidates: list[str] = []
     if text[:1] in ("{", "["):
-        candidates += _json_values(text)
+        candidates += _list_json_values(text)
     if _ARMOR in text:
         # Variables often hold the line ends as `\n` written out.
         lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
@@ -60,7 +60,7 @@ def _parts(text: str, depth: int) -> Iterator[str]:
             line for line in map(str.strip, lines) if _PEM_LINE.fullmatch(line) and looks_random(line)
         )
     elif _URL.match(text):
-        candidates += _url_parts(text)
+        candidates += _list_url_parts(text)
     elif not candidates:
         settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
         candidates += [found[1].strip("\"'") for found in settings if found]
@@ -69,7 +69,7 @@ def _parts(text: str, depth: int) -> Iterator[str]:
         if looks_random(candidate) and not is_address:
             yield candidate
         if candidate != text:
-            yield from _parts(candidate, depth - 1)
+            yield from _find_parts(candidate, depth - 1)
 
 
 def looks_random(text: str) -> bool:
@@ -79,21 +79,21 @@ def looks_random(text: str) -> bool:
         return False
     if _HOST.fullmatch(text) or _DATE.fullmatch(text):
         return False
-    score = sum(_pair_score(*pair) for run in _RUN.findall(text) for pair in pairwise(run))
+    score = sum(_score_pair(*pair) for run in _RUN.findall(text) for pair in pairwise(run))
     return score < _RANDOM_BELOW
 
 
-def _pair_score(one: str, next: str) -> int:
+def _score_pair(first: str, second: str) -> int:
     """How much more two neighbors are to be expected in words than by chance, as a power of two."""
-    if one.isdigit() or next.isdigit():
-        return _DIGITS if one.isdigit() and next.isdigit() else _MIXED
-    if one.islower() and next.isupper():
+    if first.isdigit() or second.isdigit():
+        return _DIGITS if first.isdigit() and second.isdigit() else _MIXED
+    if first.islower() and second.isupper():
         return _HUMP
-    row = _PAIRS[ord(one.lower()) - ord("a")]
-    return ord(row[ord(next.lower()) - ord("a")]) - _CHANCE
+    row = _PAIRS[ord(first.lower()) - ord("a")]
+    return ord(row[ord(second.lower()) - ord("a")]) - _CHANCE
 
 
-def _json_values(text: str) -> list[str]:
+def _list_json_values(text: str) -> list[str]:
     """The texts and whole numbers in a JSON text; none where it is no JSON."""
     import json
 
@@ -113,7 +113,7 @@ def _json_values(text: str) -> list[str]:
     return found
 
 
-def _url_parts(text: str) -> list[str]:
+def _list_url_parts(text: str) -> list[str]:
     """User name, password, path segments, query values and fragment of a URL, verbatim and decoded; never the host."""
     from urllib.parse import unquote, unquote_plus, urlsplit
 

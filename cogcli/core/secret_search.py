@@ -64,7 +64,7 @@ class SecretSearch:
         self.numbers: frozenset[str] = frozenset(filter(str.isdecimal, known))
         """The secrets that a JSON number may be."""
         forms = {form for value in known for form in find_forms(value)}
-        self._find = _automaton(forms)
+        self._find = _build_automaton(forms)
 
     def is_in(self, text: str) -> bool:
         """Whether a form of a secret is in the text."""
@@ -72,18 +72,18 @@ class SecretSearch:
             return True
         if _DECODABLE.search(text) is None:
             return False
-        return any(next(self._find(view.text.casefold()), None) is not None for view in _views(text))
+        return any(next(self._find(view.text.casefold()), None) is not None for view in _list_views(text))
 
     def mask(self, text: str) -> str:
         """The text with every form of a secret masked; the same text where there is none."""
         if not self.is_in(text):
             return text
         spans: list[tuple[int, int]] = []
-        for view in (_View(text, None), *_views(text)):
-            folded = view.folded()
+        for view in (_View(text, None), *_list_views(text)):
+            folded = view.fold()
             for last, length in self._find(folded.text):
                 spans.append(folded.span_in_source(last + 1 - length, last + 1))
-        return _masked(text, spans)
+        return _mask_spans(text, spans)
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +92,7 @@ def search_for(values: frozenset[str]) -> SecretSearch:
     return SecretSearch(values)
 
 
-def _masked(text: str, spans: list[tuple[int, int]]) -> str:
+def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
     """The text with these places masked, each group of overlapping or touching ones by one mask."""
     parts: list[str] = []
     done = 0
@@ -118,22 +118,20 @@ class _View:
         self._changes = changes
         self._places: tuple[list[int], list[Change]] | None = None
 
-    def folded(self) -> _View:
+    def fold(self) -> _View:
         """This view without difference of case."""
         text = self.text.casefold()
         if len(text) == len(self.text):
             return _View(text, self)
-        return _View(text, self, lambda: _folding_changes(self.text))
+        return _View(text, self, lambda: _find_foldings(self.text))
 
-    def decoded(self, escape: re.Pattern[str]) -> _View:
+    def decode(self, escape: re.Pattern[str]) -> _View:
         """This view with these escapes decoded once."""
-        return _View(escape.sub(_character, self.text), self, lambda: _escape_changes(self.text, escape))
+        return _View(escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape))
 
-    def unwrapped(self) -> _View:
+    def unwrap(self) -> _View:
         """This view with its lines joined, space around their ends left out."""
-        return _View(
-            "".join(map(str.strip, self.text.split("\n"))), self, lambda: _wrapping_changes(self.text)
-        )
+        return _View("".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text))
 
     def span_in_source(self, start: int, end: int) -> tuple[int, int]:
         """The place in the first text of what stands here from `start` to `end`."""
@@ -147,7 +145,7 @@ class _View:
     def _place_of(self, position: int) -> tuple[int, int]:
         """From where to where the source has what stands at a position here."""
         if self._places is None:
-            self._places = _placed(self._changes())
+            self._places = _place_changes(self._changes())
         starts, changes = self._places
         index = bisect_right(starts, position) - 1
         if index < 0:
@@ -159,7 +157,7 @@ class _View:
         return place, place + 1
 
 
-def _placed(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
+def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
     """Where each change begins in the rewritten text, and the changes."""
     starts: list[int] = []
     kept: list[Change] = []
@@ -171,40 +169,40 @@ def _placed(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
     return starts, kept
 
 
-def _views(text: str) -> Iterator[_View]:
+def _list_views(text: str) -> Iterator[_View]:
     """The views of a text in which a secret may be found that is not found in the text."""
     first = _View(text, None)
     if "\n" in text:
-        yield first.unwrapped()
+        yield first.unwrap()
     signs = [sign for sign in _ESCAPES if sign in text]
     if signs:
-        yield from _decoded_views(first, _ESCAPE)
+        yield from _list_decoded_views(first, _ESCAPE)
     if len(signs) > 1:
         # A sign of one kind may be a character of the secret before an escape of another: `\%6E` is `\n` in a URL.
         for sign in signs:
-            yield from _decoded_views(first, _ESCAPE_OF[sign])
+            yield from _list_decoded_views(first, _ESCAPE_OF[sign])
 
 
-def _decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]:
+def _list_decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]:
     """The views with these escapes decoded once, twice and so on."""
     for _ in range(_MAX_DECODED):
-        decoded = view.decoded(escape)
+        decoded = view.decode(escape)
         if decoded.text == view.text:
             return
         yield decoded
         if "\n" in decoded.text:
-            yield decoded.unwrapped()
+            yield decoded.unwrap()
         view = decoded
 
 
-def _folding_changes(text: str) -> Iterator[Change]:
+def _find_foldings(text: str) -> Iterator[Change]:
     for place, character in enumerate(text):
         length = len(character.casefold())
         if length != 1:
             yield Change(place, place + 1, length)
 
 
-def _wrapping_changes(text: str) -> Iterator[Change]:
+def _find_wrappings(text: str) -> Iterator[Change]:
     """Each line break with the space around it, which is left out."""
     place = left_out_from = 0
     for line in text.split("\n"):
@@ -219,9 +217,9 @@ def _wrapping_changes(text: str) -> Iterator[Change]:
         yield Change(left_out_from, len(text), 0)
 
 
-def _escape_changes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
+def _find_escapes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
     for match in escape.finditer(text):
-        yield Change(match.start(), match.end(), len(_character(match)))
+        yield Change(match.start(), match.end(), len(_decode_match(match)))
 
 
 class _Decoded(dict[str, str]):
@@ -237,7 +235,7 @@ class _Decoded(dict[str, str]):
 _decoded: Final = _Decoded()
 
 
-def _character(match: re.Match[str]) -> str:
+def _decode_match(match: re.Match[str]) -> str:
     """What an escape stands for; the escape itself where it stands for nothing."""
     return _decoded[match[0]]
 
@@ -249,9 +247,9 @@ def _decode(escape: str) -> str:
 
         return html.unescape(escape)
     if head[0] == "%":
-        return _of_bytes(bytes.fromhex(escape.replace("%", "")))
+        return _decode_bytes(bytes.fromhex(escape.replace("%", "")))
     if head == "\\x":
-        return _of_bytes(bytes.fromhex(escape.replace("\\x", "")))
+        return _decode_bytes(bytes.fromhex(escape.replace("\\x", "")))
     if len(escape) == 2:
         return _SHORT_ESCAPES.get(escape[1], escape[1])
     if len(escape) == 12:
@@ -261,7 +259,7 @@ def _decode(escape: str) -> str:
     return chr(code) if code <= _LAST_CHARACTER else escape
 
 
-def _of_bytes(data: bytes) -> str:
+def _decode_bytes(data: bytes) -> str:
     """Bytes as UTF-8, those that are none as Latin-1."""
     text = data.decode("utf-8", "surrogateescape")
     return "".join(chr(ord(each) - _LATIN_BYTE) if 0xDC80 <= ord(each) <= 0xDCFF else each for each in text)
@@ -274,7 +272,7 @@ def find_forms(value: str) -> set[str]:
     """The folded forms under which a value is looked for, those of under 8 characters left out."""
     import unicodedata
 
-    texts = {value, _settled(value), "".join(map(str.strip, value.split("\n")))}
+    texts = {value, _settle(value), "".join(map(str.strip, value.split("\n")))}
     if not value.isascii():
         texts |= {unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}
         # UTF-8 read as Latin-1, as headers are.
@@ -284,22 +282,22 @@ def find_forms(value: str) -> set[str]:
     texts.add("\0".join(value))  # UTF-16 read as bytes
     raw = value.encode("utf-8", "surrogatepass")
     texts.add(raw.hex())
-    texts |= _base32_forms(raw)
-    once = _base64_forms(raw)
+    texts |= _encode_base32(raw)
+    once = _encode_base64(raw)
     texts |= once
     for inner in once:
-        texts |= _base64_forms(inner.encode())
+        texts |= _encode_base64(inner.encode())
     return {folded for text in texts if len(folded := text.casefold()) >= MIN_LENGTH}
 
 
-def _settled(text: str) -> str:
+def _settle(text: str) -> str:
     """A text with its escapes decoded as often as those of what is searched."""
     for _ in range(_MAX_DECODED):
-        text = _ESCAPE.sub(_character, text)
+        text = _ESCAPE.sub(_decode_match, text)
     return text
 
 
-def _base64_forms(raw: bytes) -> set[str]:
+def _encode_base64(raw: bytes) -> set[str]:
     """The whole encoding with and without padding, and what stays the same where the value is inside a longer one."""
     import base64
 
@@ -307,20 +305,18 @@ def _base64_forms(raw: bytes) -> set[str]:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(raw).decode()
         found |= {whole, whole.rstrip("=")}
-        found |= set(_encoded_inside(encode, raw, bits=6, offsets=3))
+        found |= set(_encode_inside(encode, raw, bits=6, offsets=3))
     return found
 
 
-def _base32_forms(raw: bytes) -> set[str]:
+def _encode_base32(raw: bytes) -> set[str]:
     import base64
 
     whole = base64.b32encode(raw).decode()
-    return {whole, whole.rstrip("="), *_encoded_inside(base64.b32encode, raw, bits=5, offsets=5)}
+    return {whole, whole.rstrip("="), *_encode_inside(base64.b32encode, raw, bits=5, offsets=5)}
 
 
-def _encoded_inside(
-    encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int
-) -> Iterator[str]:
+def _encode_inside(encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int) -> Iterator[str]:
     """The characters that depend on the value alone, wherever it stands in what is encoded."""
     for shift in range(offsets):
         text = encode(b"\0" * shift + raw).decode()
@@ -335,11 +331,11 @@ _Find = Callable[[str], Iterator[tuple[int, int]]]
 """Gives every form in a text, overlapping ones too: the position of its last character, and its length."""
 
 
-def _automaton(forms: set[str]) -> _Find:
+def _build_automaton(forms: set[str]) -> _Find:
     try:
         import ahocorasick
     except ImportError:
-        return _plain_search(forms)
+        return _search_plainly(forms)
     automaton = ahocorasick.Automaton(ahocorasick.STORE_LENGTH)
     for form in forms:
         automaton.add_word(form)
@@ -348,12 +344,12 @@ def _automaton(forms: set[str]) -> _Find:
     return find
 
 
-def _plain_search(forms: set[str]) -> _Find:
+def _search_plainly(forms: set[str]) -> _Find:
     """The same search without the library: the first characters of all forms as one pattern, then whole forms."""
     by_head: dict[str, list[str]] = {}
     for form in forms:
         by_head.setdefault(form[:MIN_LENGTH], []).append(form)
-    heads = re.compile(f"(?=({_trie_pattern(sorted(by_head))}))")
+    heads = re.compile(f"(?=({_join_in_trie(sorted(by_head))}))")
 
     def find(text: str) -> Iterator[tuple[int, int]]:
         for match in heads.finditer(text):
@@ -364,12 +360,12 @@ def _plain_search(forms: set[str]) -> _Find:
     return find
 
 
-def _trie_pattern(words: list[str]) -> str:
+def _join_in_trie(words: list[str]) -> str:
     """A pattern for any of these words of one length, common beginnings written once; they are sorted."""
     if not words[0]:
         return ""
     below: dict[str, list[str]] = {}
     for word in words:
         below.setdefault(word[0], []).append(word[1:])
-    branches = [re.escape(first) + _trie_pattern(rest) for first, rest in below.items()]
+    branches = [re.escape(first) + _join_in_trie(rest) for first, rest in below.items()]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -103,7 +103,7 @@ class ProviderModel:
                     yield Delta(finished.text)
                     return finished
                 fold = self._api.fold()
-                for words in _whole_words(self._pieces(reply, fold), pieces):
+                for words in _take_whole_words(self._pieces(reply, fold), pieces):
                     yield Delta(self._context.secrets.mask_text(words))
                 return self._finished(request, fold.value, reply.head)
         except ModelError as error:
@@ -239,13 +239,13 @@ class ProviderModel:
         return quote(f"{self._name}: {text}", self._context.secrets)
 
 
-def _whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
+def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
     """The text of some pieces in whole words: a key has no space in it, so that none is halved. Adds the pieces to
     `taken` as they come."""
     held: list[str] = []
     for piece in pieces:
         taken.append(piece)
-        last = piece[_start_of_last_word(piece) :]
+        last = piece[_find_last_word(piece) :]
         if last == piece:
             held.append(piece)
             continue
@@ -255,6 +255,6 @@ def _whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
         yield "".join(held)
 
 
-def _start_of_last_word(text: str) -> int:
+def _find_last_word(text: str) -> int:
     """Where what follows the last space of a text begins."""
     return next((place for place in range(len(text), 0, -1) if text[place - 1].isspace()), 0)

@@ -55,7 +55,7 @@ class Secrets:
         """A JSON value with the secrets resolved so far masked, whatever its keys are named."""
         return self._known.mask_known(value)
 
-    def quiet(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
+    def check_quietly(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
         """The result of a check of a foreign value. Its errors quote the value, shortened: where the check fails and
         the value holds a secret, the masked value is checked instead. Raises what the check raises."""
         try:

@@ -71,7 +71,7 @@ class HttpCaller:
         except RuntimeErrorBase as error:
             error.record = meta._replace(duration_ms=self._milliseconds_since(started)).to_payload()
             raise
-        reply = reply._replace(headers=self._masked_headers(reply))
+        reply = reply._replace(headers=self._mask_headers(reply))
         return reply, meta._replace(
             status=reply.status,
             media_type=media_type(reply),
@@ -88,7 +88,7 @@ class HttpCaller:
         """Close every socket."""
         self._http.close()
 
-    def _masked_headers(self, reply: HttpReply) -> Headers:
+    def _mask_headers(self, reply: HttpReply) -> Headers:
         """The headers of a reply without secrets: messages quote beginnings of them."""
         return tuple((name, self._secrets.mask_text(value)) for name, value in reply.headers)
 

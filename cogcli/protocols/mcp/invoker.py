@@ -149,7 +149,9 @@ class Mcp:
             call = partial(portal.wait, limits, session.call, link, params, exchange)
             result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, result)
-            return self._context.secrets.quiet(lambda each: _response(request, each, tool, meta), result)
+            return self._context.secrets.check_quietly(
+                lambda each: _response(request, each, tool, meta), result
+            )
         except RuntimeErrorBase as error:
             error.record = error.record or _complete_record(about, link, exchange, began, None).to_payload()
             if error.code in _UNANSWERED and link.transport.stderr_text:

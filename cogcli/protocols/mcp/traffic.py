@@ -227,7 +227,7 @@ class GuardedRead(Stream):
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 if self._traffic.is_expected(message.id):
                     return self._checked(item)
-                self._traffic.note(f"an answer to no request of ours, id {_shown(message.id)}: dropped")
+                self._traffic.note(f"an answer to no request of ours, id {_show_name(message.id)}: dropped")
             elif not self._refuse_request(message):
                 return self._checked(item)
 
@@ -306,10 +306,10 @@ def names_no_session(words: str) -> bool:
 
 def refusal_of(method: str) -> str:
     """The notice of a refused request of the server."""
-    return f"the server asked for `{_shown(method)}`: refused"
+    return f"the server asked for `{_show_name(method)}`: refused"
 
 
-def _shown(name: object) -> str:
+def _show_name(name: object) -> str:
     """A foreign name, or how long it is: half a secret could not be masked."""
     text = str(name)
     return text if len(text) <= _MAX_NAME else f"a name of {len(text):,} characters"

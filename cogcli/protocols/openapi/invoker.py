@@ -50,7 +50,9 @@ class OpenApi:
             response = request.binding.response
             model_reply.check_finished(body, response)
             body = reply_body.add_content_json(body, response, self._secrets.mask_text)
-            self._secrets.quiet(lambda each: model_reply.check_schema(outgoing.value, each, response), body)
+            self._secrets.check_quietly(
+                lambda each: model_reply.check_schema(outgoing.value, each, response), body
+            )
         except RuntimeErrorBase as error:
             spent = usage_of(value).add_to(meta)
             error.record, error.usage = spent.to_payload(), dict(spent.usage) if spent.usage else None
