@@ -36,6 +36,7 @@ from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
 from cogcli.runs.results import Control, RunResult
 from cogcli.specs.capability import TRUST_RANKS
+from cogcli.specs.registry import Registry
 
 
 def resume(
@@ -49,9 +50,18 @@ def resume(
 ) -> RunResult:
     """Resume a run whose recorded permissions are known to be the user's own; `on_response` is given the responses of
     an agent as they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
-    consent = partial(_require_own_consent, settings, directory, request)
+    is_own = False
+
+    def consent(log: LogIndex, journal: Journal) -> None:
+        nonlocal is_own
+        _require_own_consent(settings, directory, request, log, journal)
+        is_own = log.started is not None and journal.is_allowed(log.started.seq)
+
+    def open_specs() -> Registry:
+        return _registry_of(settings, is_own=is_own)
+
     own_agent = partial(agent_of, settings, on_response=on_response)
-    environment = environment_of(settings)._replace(agent_of=own_agent)
+    environment = environment_of(settings)._replace(agent_of=own_agent, open_registry=open_specs)
     try:
         return runs.resume(environment, directory, request, consent, listener=listener, control=control)
     except SkillNotFoundError as error:
@@ -60,6 +70,22 @@ def resume(
         if error.code == "episode.sealed":
             _name_what_repeats(error, directory)
         raise
+
+
+def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
+    """The registry that an episode is resumed or rerun with. In a project that is not trusted the inputs of an episode
+    that nothing vouches for are the project's: it calls what is open to the project, whichever skill it names."""
+    registry = open_registry(settings)
+    return registry if is_own else registry.without_trust("this episode is not known to be yours")
+
+
+def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
+    """Whether a checkpoint vouches for the start of a log; in a trusted project that is not asked."""
+    if log.started is None or not settings.bound:
+        return True
+    with refusals.open_episode(directory) as folder:
+        vouched = read_vouched(folder, find_key(settings.environ), signer_of(settings))
+    return vouched.allows(log.started.seq) and not vouched.differs
 
 
 def _name_what_repeats(error: UsageError, directory: Path) -> None:
@@ -98,7 +124,8 @@ def prepare_rerun(
     if "trust_level" not in asked.overrides:
         _require_own_level(settings, directory, log)
     try:
-        catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+        registry = _registry_of(settings, is_own=_is_own(settings, directory, log))
+        catalog = registry.reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
     given = request._replace(inputs={**request.inputs, **asked.inputs}, origins=asked.origins)

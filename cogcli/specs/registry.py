@@ -59,9 +59,9 @@ class Registry:
         """
         if self.is_trusted:
             return self
-        trusted = self.trusted_layers()
+        trusted = self.trusted_layers()  # of a registry without trust these have none either
         known = any(layout_of(layer).find(kind, id.partition("#")[0]) for layer in trusted.layers)
-        return trusted if known else self.without_trust()
+        return trusted if known else self.without_trust(self.distrust)
 
     def trusted_layers(self) -> Registry:
         """The registry of the trusted layers alone."""
@@ -73,13 +73,14 @@ class Registry:
         other.layers = [layer for layer in self.layers if layer.name in names]
         return other
 
-    def without_trust(self) -> Registry:
-        """The same registry in which no service and no binding is trusted, if any layer is not."""
+    def without_trust(self, why: str = "") -> Registry:
+        """The same registry in which no service and no binding is trusted, if any layer is not; `why` is the reason, if
+        there is another one than that."""
         if self.is_trusted:
             return self
         other = copy(self)
         found = (layer.distrust for layer in self.layers if not layer.trusted)
-        other.distrust = next(filter(None, found), "the project is not trusted")
+        other.distrust = why or next(filter(None, found), "the project is not trusted")
         return other
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:

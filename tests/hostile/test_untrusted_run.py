@@ -554,3 +554,30 @@ def test_an_agent_has_the_shipped_tools_and_a_line_says_so(hostile: Hostile) -> 
     ran = hostile.run("agent", "invoke", "--message", "brief the text x", "--user", "u")
     assert "service.untrusted" in [each["code"] for each in ran.json["warnings"]]
     hostile.assert_nothing_left()
+
+
+# -- episodes that came with the project ------------------------------------------------------------------------------
+
+
+def test_an_episode_that_came_with_the_project_reaches_nothing(hostile: Hostile, tmp_path: Path) -> None:
+    """Its log names a shipped skill, and an address as the input."""
+    run = ("run", "web.fetch-summary", "-p", "url=http://public.example/page")
+    (tmp_path / "other").mkdir()
+    hostile.run(*run, env={"HOME": str(tmp_path / "other")}).assert_ok()
+    hostile.host.requests.clear()
+    hostile.refused("rerun", "@last")
+    episode = hostile.project.episode
+    log = episode / "events.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    for path in episode.iterdir():
+        if path.is_file() and path != log:
+            path.unlink()
+    log.write_bytes(b"".join(lines[:2]))
+    error = hostile.refused("resume", episode.name)
+    assert error["code"] == "service.untrusted", error
+
+
+def test_an_episode_of_the_user_is_run_again_as_it_ran(hostile: Hostile) -> None:
+    hostile.run("run", "web.fetch-summary", "-p", "url=http://public.example/page").assert_ok()
+    hostile.run("rerun", "@last").assert_ok()
+    assert hostile.host.requests == ["GET http://public.example/page"] * 2
