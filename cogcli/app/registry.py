@@ -11,6 +11,7 @@ from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.core.files import FileRefused, hint_for_write, read_regular
 from cogcli.core.redact import Redactor
+from cogcli.core.terminal_text import visible
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.fields import Fields
@@ -50,9 +51,12 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
         text = f"{shown} runs as in an empty directory, without the specs and settings of the project"
     elif has_settings:
         text = f"the settings of the project do not count for `{id}`"
+    elif settings.trust.distrust:
+        text = f"the specs of the project count for `{id}` as far as they compute"
     else:
         return None
-    warning = ServiceResolutionError("service.untrusted", f"{text}: it is not trusted")
+    why = visible(settings.trust.distrust) or "it is not trusted"
+    warning = ServiceResolutionError("service.untrusted", f"{text}: {why}")
     warning.next = ("cogcli config trust",)
     return warning
 

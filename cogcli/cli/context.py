@@ -23,6 +23,12 @@ _WITHOUT_SPECS = frozenset((
 """First words of commands for which it does not matter what a host decides."""
 
 
+_WITH_OWN_WARNING = frozenset((
+    "config show", "config trust", "run", "rerun", "trace", "agent invoke", "serve mcp",
+))  # fmt: skip
+"""Commands that report themselves that the trust in a project has ended."""
+
+
 class CommandContext:
     """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
 
@@ -70,7 +76,7 @@ class CommandContext:
 
     def _warn_of_ended_trust(self, settings: Settings) -> None:
         """Warn where a project that was accepted has changed since, naming the files."""
-        if self.kind != "config" and settings.trust.distrust:
+        if self.call.command not in _WITH_OWN_WARNING and settings.trust.distrust:
             ended = ServiceResolutionError("service.untrusted", visible(settings.trust.distrust))
             ended.next = ("cogcli config trust",)
             self.warn(ended)

@@ -228,6 +228,20 @@ def test_an_entry_of_an_earlier_version_trusts_nothing_and_every_screen_says_so(
     shop.installed("run", "bank.order", "--json").assert_ok()
 
 
+def test_the_next_command_names_the_file_in_one_line(shop: Project) -> None:
+    edit(shop, SEND, (SAFETY, ""))
+    for line in (
+        ("skills", "ls"),
+        ("run", "text.brief", "-p", "text=A word."),
+        ("trace", "text.brief", "-p", "text=A."),
+    ):
+        told = shop.run(*line).assert_ok().err
+        assert told.count(f"changed since it was accepted (changed {SEND})\nnext: cogcli config trust\n") == 1
+    warnings = shop.run("skills", "ls", "--json").json["warnings"]
+    assert [warning["code"] for warning in warnings] == ["service.untrusted"]
+    assert SEND in warnings[0]["message"]
+
+
 # -- what a change means ----------------------------------------------------------------------------------------------
 
 SAFETY = "safety: {trust_level: standard, requires_confirmation: true}"
