@@ -60,9 +60,10 @@ def execute(code: str, language: str) -> dict[str, object]:
 
 def _library() -> list[str]:
     """What Python itself reads: its library and its own shared library."""
+    base = {"platbase": sys.base_exec_prefix}  # not the virtual environment, whose packages it does not use
     paths = (
         sysconfig.get_path("stdlib"),
-        sysconfig.get_path("platstdlib"),
+        sysconfig.get_path("platstdlib", vars=base),
         sysconfig.get_config_var("LIBDIR"),
     )
     return sorted({path for path in paths if path and path not in ("/", "")})
