@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 MIB = 1024 * 1024
@@ -33,4 +34,8 @@ def apply_limits(limits: ProcessLimits) -> None:
     for what, most in bounds.items():
         _, hard = resource.getrlimit(what)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (most, most))
+        try:
+            resource.setrlimit(what, (most, most))
+        except (ValueError, OSError):
+            if sys.platform == "linux":  # elsewhere a limit may be below what the process uses already
+                raise
