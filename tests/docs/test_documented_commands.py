@@ -504,7 +504,7 @@ def test_trust(shell: Shell) -> None:
         for line in commands(block.text) if block.language == "sh" else ():
             shell.run(line)
             states.append(shell.run("cogcli config show trust").strip())
-    assert states == ["accepted", "folder", "folder", "untrusted"]
+    assert states == ["accepted", "accepted", "folder", "folder", "untrusted"]
 
 
 def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
