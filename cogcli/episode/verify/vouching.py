@@ -69,6 +69,8 @@ class Vouching:
             message = "it is not the manifest that your key vouches for"
             yield error_finding("checkpoint.differs", MANIFEST, 0, message)
             return
+        if not vouched.ranges:
+            return
         missing = vouched.missing(log.lines.count)
         if missing or (sealed and not vouched.manifest):
             what = _ranges_text(missing) if missing else "its manifest"
