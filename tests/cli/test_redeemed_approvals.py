@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.checkpoints import vouch
 from support.project import Project
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
@@ -57,6 +58,7 @@ def _cut(log: Path, lines: list[bytes]) -> None:
         if file.name in ("summary.json", "manifest.json", "state.json", "learn.jsonl"):
             file.unlink()
     log.write_bytes(b"".join(lines))
+    vouch(log.parent, log.parents[4] / "home")
 
 
 def _paused(desk: Project) -> Path:
