@@ -203,7 +203,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise EnvironmentRefusal(
             "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
         ) from error
-    except (UnreadableRow, orjson.JSONDecodeError) as error:
+    except (UnreadableRow, orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        # The last one is of Python's module for SQLite, whose message holds a name of the file.
         raise _damaged(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"

@@ -37,7 +37,16 @@ def bytes_of(words: Sequence[str], most: int = 60) -> st.SearchStrategy[bytes]:
     return st.lists(piece, max_size=most).map(b"".join)
 
 
-def mutated(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> st.SearchStrategy[bytes]:
+class Mutated(bytes):
+    """A valid file with edits; a report shows the edits, since the bytes would fill screens."""
+
+    edits: Sequence[tuple[str, float, bytes, int]]
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} bytes after {self.edits!r}>"
+
+
+def mutated(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> st.SearchStrategy[Mutated]:
     """Valid files with some places replaced, removed, repeated or cut."""
     edit = st.tuples(
         st.sampled_from(["replace", "insert", "remove", "repeat", "cut"]),
@@ -45,10 +54,14 @@ def mutated(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> st.SearchStr
         st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from([*words, b"\0", b"\xff" * 4])),
         st.integers(1, 64),
     )
-    return st.builds(_edited, st.sampled_from(list(seeds)), st.lists(edit, max_size=6))
+    return st.builds(
+        _edited,
+        st.sampled_from(range(len(seeds))).map(lambda number: seeds[number]),
+        st.lists(edit, max_size=6),
+    )
 
 
-def _edited(data: bytes, edits: Sequence[tuple[str, float, bytes, int]]) -> bytes:
+def _edited(data: bytes, edits: Sequence[tuple[str, float, bytes, int]]) -> Mutated:
     for kind, where, piece, size in edits:
         at = int(where * len(data))
         if kind == "replace":
@@ -61,7 +74,9 @@ def _edited(data: bytes, edits: Sequence[tuple[str, float, bytes, int]]) -> byte
             data = data[:at] + data[at : at + size] * 20 + data[at + size :]
         elif len(data) > 16:
             data = data[: max(16, at)]
-    return data
+    found = Mutated(data)
+    found.edits = edits
+    return found
 
 
 def json_values(words: Sequence[str], leaves: int = 25) -> st.SearchStrategy[Any]:

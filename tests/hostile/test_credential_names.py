@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.project import Project
+from support.raw_server import Conversation, serving
 
 from cogcli.core.credential_names import credential_reason, is_user_folder
 from cogcli.official.files import off_limits
@@ -176,3 +178,43 @@ def test_before_trust_nothing_changes(online: Project) -> None:
     result: Any = online.run("run", "canary.offline", "-p", "path=docs/plain.txt").assert_ok()
     assert "plain words" in result.out
     assert SECRET not in online.run("run", "canary.offline", "--json").out
+
+
+@pytest.fixture
+def sending(online: Project) -> Iterator[tuple[Project, Any]]:
+    """A skill that sends the bytes of a file to a web service, behind a gate that lets everything pass."""
+
+    def answer(conversation: Conversation) -> None:
+        conversation.reply(b'{"text": "taken"}')
+
+    with serving(answer) as server:
+        online.services(
+            "def look(path: str) -> dict[str, object]:\n    return {'allowed': True, 'reason': 'any'}\n"
+        )
+        online.capability(
+            "canary.look", "look", request="{path: input.path}", inputs="{path: {type: string, required: true}}",
+            response="{allowed: response.allowed, reason: response.reason}",
+            outputs="{allowed: {type: boolean, required: true}, reason: {type: string}}",
+        )  # fmt: skip
+        online.write(
+            "services/web.yaml", f"id: web\nkind: openapi\nbase_url: {server.url}\nnetwork: private\n"
+        )
+        online.capability(
+            "canary.upload", "/take", request="{data: {$file: input.path, as: base64}}",
+            inputs="{path: {type: string, required: true}}",
+            extra="safety: {trust_level: standard, mandatory_pre_gates: [{capability: canary.look, on_fail: block}]}\n",
+        )  # fmt: skip
+        binding = online.root / "bindings/local/canary.upload/canary_upload.yaml"
+        text = binding.read_text().replace("service: demo", "service: web").replace("pythoncall", "openapi")
+        binding.write_text(text)
+        step = "- {id: ask, uses: canary.upload, input: {path: inputs.path}, output: {text: outputs.text}}"
+        online.skill("canary.sender", step, inputs=INPUTS, outputs="{text: {type: any}}")
+        yield online, server
+
+
+def test_no_file_of_credentials_is_sent_that_was_not_typed(sending: tuple[Project, Any]) -> None:
+    project, server = sending
+    _scope(project, "canary.sender")
+    assert server.connections == 0
+    project.run("run", "canary.sender", "-p", "path=docs/prod.env").assert_ok()
+    assert len(server.requests) == 1

@@ -98,6 +98,18 @@ def test_a_row_of_the_schema_that_calls_itself_one_of_sqlite_is_refused(tmp_path
     assert refused.value.code == "memory.damaged"
 
 
+@pytest.mark.parametrize("store", [KnowledgeStore, MemoryStore])
+def test_a_schema_that_is_no_text_is_damage(tmp_path: Path, store: Any) -> None:
+    path = tmp_path / "store.db"
+    store(path).close()
+    store(path).close()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE", b"CREATE \x80ABLE", 1))
+    with pytest.raises(EnvironmentRefusal) as refused:
+        store(path)
+    assert refused.value.code == "memory.damaged"
+
+
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_each_version_that_a_release_wrote_is_read_and_brought_up_to_date(
     tmp_path: Path, version: int
