@@ -33,7 +33,7 @@ _STATISTICS: Final = frozenset(
 SchemaEntry = tuple[str, str, str, str]
 """A row of `sqlite_master`: type, name, table, and the SQL without its layout."""
 SCHEMA_QUERY: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-_PLAIN: Final = re.compile(r"CREATE (TABLE|INDEX) (\w+) (?:ON (\w+) )?\(")
+_PLAIN: Final = r"CREATE (TABLE|INDEX) (\w+) (?:ON (\w+) )?\("
 """The beginning of a statement that SQLite stores verbatim, as one row."""
 
 
@@ -120,7 +120,7 @@ def schema_after(statements: tuple[str, ...]) -> tuple[SchemaEntry, ...]:
 
 
 def _plain_entry(statement: str) -> SchemaEntry | None:
-    match = _PLAIN.match(statement)
+    match = re.match(_PLAIN, statement)
     if match is None:
         return None
     kind, name, table = match.groups()
