@@ -76,7 +76,8 @@ class Hostile(NamedTuple):
     def assert_nothing_read(self, *results: Any) -> None:
         """Fail if the notes of the user are in what was shown or written."""
         assert not any(NOTES in result.out + result.err for result in results)
-        written = [path for path in self.project.root.rglob("*") if path.is_file()]
+        folders = (self.project.root, self.project.home / "temporary")
+        written = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         assert not any(NOTES.encode() in path.read_bytes() for path in written)
 
 
@@ -357,7 +358,8 @@ SENDER = """
 def _cases(project: Project, id: str, inputs: dict[str, Any]) -> None:
     domain, slug = id.split(".")
     options = {"trust_level": "privileged"}
-    cases = {"cases": [{"name": "good", "inputs": inputs, "options": options, "expect": {"exit_code": 0}}]}
+    expected = {"exit_code": 0, "outputs": {"text": "the result shows what was found instead"}}
+    cases = {"cases": [{"description": "Reads.", "inputs": inputs, "options": options, "expect": expected}]}
     project.write(f"skills/local/{domain}/{slug}/tests/cases.yaml", json.dumps(cases))
 
 
@@ -387,6 +389,7 @@ def test_no_check_reads_or_sends_what_lies_elsewhere(hostile: Hostile, steps: st
         hostile.run("registry", "smoke", "own.text.read"),
     ]
     assert results[0].code != 0
+    assert "key.unknown" not in results[0].out
     hostile.assert_nothing_left()
     hostile.assert_nothing_read(*results)
 
@@ -399,7 +402,7 @@ def test_a_root_outside_of_the_project_is_not_read_for_it(hostile: Hostile) -> N
     project.skill("own.say", SKILL.format(uses="text.content.normalize", input="{text: inputs.text}", name="text"),
                   inputs=ANY, outputs=ANY)  # fmt: skip
     case = {
-        "name": "good",
+        "description": "Reads.",
         "inputs_file": "../../../../../../home/inputs.json",
         "expect": {"outputs": {"text": "x"}},
     }
