@@ -190,8 +190,8 @@ AllowHost = Annotated[
     list[str],
     text(
         "--allow-host",
-        "HOST[:PORT]",
-        "let a project that is not trusted call this public host (repeatable)",
+        "HOST",
+        "public host for an untrusted skill (repeatable)",
         SAFETY,
     ),
 ]
