@@ -6,6 +6,7 @@ import os
 import re
 from email import message_from_bytes, policy
 from email.errors import MessageError
+from email.header import decode_header, make_header
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,16 @@ _MAX_MESSAGES = 10_000
 _MAX_TEXT = 200_000
 _MAX_PARTS = 1_000
 _MAX_PAGE = 1024 * 1024
+_MAX_ADDRESSES = 64 * 1024
+_MAX_HEADERS = 32 * 1024
+_MAX_PARSED = 4 * 1024
+_MAX_NAME = 1024
+_ADDRESSES = ("from", "to", "cc")
+_TEXTS = ("message-id", "subject", "date")
+_PART_HEADER = re.compile(
+    rb"(?:^|[\r\n])content-[a-z-]+[ \t]*:([^\r\n]*(?:(?:\r\n|\r|\n)[ \t][^\r\n]*)*)", re.IGNORECASE
+)
+"""A header that describes a part. The parser of messages reads it at once, wherever it stands."""
 _BROKEN = frozenset(
     (
         "NoBoundaryInMultipartDefect", "StartBoundaryNotFoundDefect", "CloseBoundaryNotFoundDefect",
@@ -40,7 +51,8 @@ def read_mailbox(mailbox: str) -> dict[str, object]:
 
     Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size; `truncated` is
     true where the text has more than 200,000 characters, and the rest is not there. A message
-    whose MIME is broken, and an attachment whose name leads elsewhere, are not there but counted in `skipped`.
+    whose MIME is broken or whose headers are too long, and an attachment whose name leads elsewhere, are not there
+    but counted in `skipped`.
     """
     about = f"{name_of(mailbox)}: "
     if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
@@ -120,8 +132,12 @@ def _of_mbox(content: bytes) -> Iterator[bytes]:
 
 def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
     """A message, None for a broken one, and how much of it was passed over."""
+    if sum(len(found[1]) for found in _PART_HEADER.finditer(raw)) > _MAX_HEADERS:
+        return None, 1
     try:
         message = message_from_bytes(raw, policy=policy.default)
+        if _length_of(message, _TEXTS) > _MAX_HEADERS or _length_of(message, _ADDRESSES) > _MAX_ADDRESSES:
+            return None, 1
         parts = [part for part, _ in zip(message.walk(), range(_MAX_PARTS + 1), strict=False)]
         if len(parts) > _MAX_PARTS or not message.keys():
             return None, 1
@@ -138,8 +154,9 @@ def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
 
 def _head(message: EmailMessage) -> dict[str, object]:
     head: dict[str, object] = {"id": _line(message, "message-id"), "subject": _line(message, "subject")}
-    for name in ("from", "to", "cc"):
-        found = getaddresses([str(value) for value in message.get_all(name, [])])
+    is_long = _length_of(message, _ADDRESSES) > _MAX_PARSED
+    for name in _ADDRESSES:
+        found = _read_long(message, name) if is_long else _read_parsed(message, name)
         head[name] = [
             {"name": _one_line(shown), "address": _one_line(address)} for shown, address in found if address
         ]
@@ -148,6 +165,31 @@ def _head(message: EmailMessage) -> dict[str, object]:
     except (ValueError, TypeError, OverflowError):
         head["date"] = ""
     return head
+
+
+def _read_parsed(message: EmailMessage, name: str) -> list[tuple[str, str]]:
+    """The names and addresses of a header."""
+    return getaddresses([str(value) for value in message.get_all(name, [])])
+
+
+def _read_long(message: EmailMessage, name: str) -> list[tuple[str, str]]:
+    """The same of long headers, in time that is linear in their length: that of the parser is not."""
+    values = [" ".join(value.split()) for value in _raw_values(message, (name,))]
+    return [(_decode_name(shown), address) for shown, address in getaddresses(values)]
+
+
+def _decode_name(name: str) -> str:
+    is_encoded = "=?" in name and len(name) <= _MAX_NAME
+    return str(make_header(decode_header(name))) if is_encoded else name
+
+
+def _raw_values(message: EmailMessage, names: tuple[str, ...]) -> list[str]:
+    """The values of headers as they stand in the message, which are not parsed."""
+    return [str(value) for name, value in message.raw_items() if name.lower() in names]
+
+
+def _length_of(message: EmailMessage, names: tuple[str, ...]) -> int:
+    return sum(map(len, _raw_values(message, names)))
 
 
 def _text_of(body: MIMEPart) -> str:

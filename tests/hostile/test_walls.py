@@ -280,14 +280,50 @@ def test_a_message_that_explodes_stays_within_its_memory(bomb: str, ordinary_pat
     command = [sys.executable, "-c", PEAK, str(message)]
     done = subprocess.run(command, cwd=ordinary_path, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    expected = {"encoded words": "too-large", "elements": "read"}
-    assert found["ended"] == expected.get(bomb, "skipped")
+    assert found["ended"] == ("read" if bomb == "elements" else "skipped")
     assert found["own"] < 100 * 1024**2
     assert found["children"] <= LIMITS["email:messages_of_file"].memory_bytes
 
 
-def test_a_message_that_explodes_leaves_a_whole_log(project: Project) -> None:
-    project.write("bomb.eml", BOMBS["encoded words"])
+LONG_HEADERS = {
+    "comments": b"To: " + b"(a)" * 93_000 + b" <a@b.example>",
+    "dots": b"Cc: " + b"a." * 140_000 + b"b <a@b.example>",
+    "comments of many headers": b"\r\n".join([b"To: " + b"(a)" * 500] * 180),
+    "parameters": b"Content-Type: text/plain; " + b"a=b; " * 56_000,
+    "folded parameters": b"Content-Type: text/plain;" + b"\r\n a=b;" * 40_000,
+    "an identifier": b"Message-ID: <" + b"a." * 140_000 + b"@b>",
+}
+
+
+@pytest.mark.parametrize("bomb", LONG_HEADERS)
+def test_a_message_with_slow_headers_does_not_take_the_mailbox_along(bomb: str, ordinary_path: Path) -> None:
+    from cogcli.official.email import read_mailbox
+
+    slow = b"From: a@b.example\r\n" + LONG_HEADERS[bomb] + b"\r\n\r\nslow\r\n\r\n"
+    plain = b"From: a@b.example\r\nSubject: plain\r\n\r\nhello\r\n\r\n"
+    envelope = b"From a@b.example Mon Jun  1 10:00:00 2026\r\n"
+    (ordinary_path / "in.mbox").write_bytes(b"".join(envelope + each for each in (plain, slow, plain)))
+    found = read_mailbox(str(ordinary_path / "in.mbox"))
+    assert [each["text"] for each in found["messages"]] == ["hello", "hello"]
+    assert found["skipped"] == 1
+
+
+def test_a_long_list_of_receivers_is_read_whole(ordinary_path: Path) -> None:
+    from cogcli.official.email import read_mailbox
+
+    pair = '"Ex, Ann {0}" <ann{0}@b.example>,\r\n =?utf-8?q?=C3=A9_{0}?= <e{0}@b.example>'
+    receivers = ",\r\n ".join(pair.format(number) for number in range(500))
+    (ordinary_path / "in.eml").write_text(f"From: a@b.example\r\nTo: {receivers}\r\n\r\nhello")
+    (message,) = read_mailbox(str(ordinary_path / "in.eml"))["messages"]
+    assert [len(message["to"]), *message["to"][-2:]] == [
+        1000,
+        {"name": "Ex, Ann 499", "address": "ann499@b.example"},
+        {"name": "é 499", "address": "e499@b.example"},
+    ]
+
+
+def test_a_mailbox_that_explodes_leaves_a_whole_log(project: Project) -> None:
+    project.write("bomb.eml", b"From a@b.example 10:00\nFrom: a@b.example\n\n" + b"\nx" * 30_000_000)
     step = "- {id: mail, uses: email.inbox.read, input: {mailbox: inputs.path}, output: {messages: outputs.found}}"
     outputs = "{found: {type: array, required: true}}"
     project.skill("demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs)
