@@ -55,7 +55,8 @@ def test_a_failed_run_replays_the_same(demo: Any) -> None:
 
 
 def test_a_vetoed_run_replays_the_same(project: Any) -> None:
-    project.run("run", "doc.digest", "-p", "path=/root/.ssh/id_rsa", "-q").assert_exit(4)
+    project.write("in.json", '{"path": "/root/.ssh/id_rsa"}')  # a typed path would be read
+    project.run("run", "doc.digest", "--input-file", "in.json", "-q").assert_exit(4)
     project.run("replay", "@last").assert_ok()
 
 
