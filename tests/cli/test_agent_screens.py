@@ -107,7 +107,7 @@ def test_rerun_names_the_command_that_asks_again(desk: Project) -> None:
     asked = ("agent", "invoke", "--message", "Refund order ord_881", "--pack", "support-desk@4.0.0")
     given = (
         "--user",
-        "cust 8",
+        "cust_8",
         "--param",
         'note:={"x": 1}',
         "--budget",
@@ -122,7 +122,7 @@ def test_rerun_names_the_command_that_asks_again(desk: Project) -> None:
         words = shlex.split(line)
         assert words[0] == "cogcli"
         assert dict(zip(words[3::2], words[4::2], strict=True)) == {
-            "--message": "Refund order ord_881", "--pack": "support-desk@4.0.0", "--user": "cust 8",
+            "--message": "Refund order ord_881", "--pack": "support-desk@4.0.0", "--user": "cust_8",
             "--param": 'note:={"x": 1}', "--budget": "turns=2", "--safety-mode": "read_only", "--tag": "team=a b",
             "--timeout": "7",
         }  # fmt: skip

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from support.checkpoints import vouch
 
 MODULE = """
 import os
@@ -121,4 +122,5 @@ def cut_after(project: Any, step_id: str) -> None:
     log.write_text("".join(lines[: end + 1]))
     for name in ("state.json", "summary.json", "manifest.json"):
         (project.episode / name).unlink()
+    vouch(project.episode, project.home)
     (project.episode / "learn.jsonl").write_text("")

@@ -179,8 +179,8 @@ def test_a_key_goes_to_no_address_that_came_after_the_project_was_trusted(desk: 
     desk.run("config", "trust").assert_ok()
     with TinyModel() as server:
         use(desk, server, "bigram", "openai", 'auth_ref = "env:TINY_KEY"')
-        assert "added [model] of cogcli.toml" in ask(desk).assert_exit(3).json["error"]["message"]
-        assert "added [model] of cogcli.toml" in desk.run("doctor").out
+        assert "changed cogcli.toml" in ask(desk).assert_exit(3).json["error"]["message"]
+        assert "changed cogcli.toml" in desk.run("doctor").out
         assert server.requests == []
 
 

@@ -544,7 +544,7 @@ def test_a_root_that_the_person_names_is_trusted_whoever_else_names_it(tmp_path:
         assert trap.sprung() == {"module-beside"}
         trap.forget()
         config = trap.project.home / ".config/cogcli/config.toml"
-        config.parent.mkdir(parents=True)
+        config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(f"registry = ['{trap.root / 'elsewhere/linked'}']\n")
         trap.run("run", "canary.linked-thread")
         assert trap.sprung() == {"module-linked"}

@@ -14,7 +14,7 @@ FACTOR = 4
 MOST = 2.5 * FACTOR
 """How many times longer the large size may take: linear work takes 4 times, quadratic work 16."""
 TRIES = 8
-LEAST_SECONDS = 0.005
+LEAST_SECONDS = 0.05
 """A shorter time counts as this long, since noise of the clock would decide otherwise."""
 
 

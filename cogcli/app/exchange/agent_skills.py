@@ -39,7 +39,16 @@ from cogcli.specs.checks import check
 from cogcli.specs.eligibility import path_of_variable, reasons, variables_of
 from cogcli.specs.host_layout import ACTIVE_FILE, layout_of
 from cogcli.specs.host_overrides import Active
-from cogcli.specs.layers import BUILT_IN, HOST, HOST_FOLDER, PROJECT, Layer, builtin_root, distinct
+from cogcli.specs.layers import (
+    BUILT_IN,
+    HOST,
+    HOST_FOLDER,
+    PROJECT,
+    Layer,
+    bounded_layers,
+    builtin_root,
+    distinct,
+)
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
 from cogcli.specs.service import is_shipped
@@ -153,7 +162,7 @@ class _Proposal:
         if os.path.isdir(self.host) and self.host not in self.links:
             theirs = os.path.dirname(self.host) in self.roots
             named.append(Layer(HOST, self.host, False, host=True, confined=theirs))
-        return distinct([*layers, *known, *named])
+        return bounded_layers(distinct([*layers, *known, *named]), settings.bound)
 
     def setup(self) -> Setup:
         """The setup."""

@@ -35,8 +35,7 @@ class TrustFlags(Flags):
     examples=(
         ("cogcli config trust", "the project around you, as it is now"),
         ("cogcli config trust --diff", "what a change means, and its text"),
-        ("cogcli config trust --folder", "a project of your own"),
-        ("cogcli config trust --revoke", "no longer"),
+        ("cogcli config trust --folder", "a project of your own, including later changes"),
     ),
     exits=(0, 2, 3, 130),
 )

@@ -127,7 +127,7 @@ RULES: Final[InvokerRules] = {
     "frame.big": InvokerRule("a frame over the cap fails its call", (_fails("response.size", "huge"),)),
     "noise": InvokerRule("lines that are no message are noise", (_case("noisy"),)),
     "server.silent": InvokerRule("a server that never answers costs its time, no more", (
-        _fails("call.transport", "echo", "silent", within=_PATIENT,
+        _fails("call.timeout", "echo", "silent", within=_PATIENT,
                service_metadata={"timeout_seconds": _SHORT}),)),
     "tool.hanging": InvokerRule("a tool that hangs ends at its deadline", (
         _fails("call.timeout", "hangs", within=_PATIENT, metadata={"timeout_seconds": 3 * _SHORT + 1}),)),

@@ -325,7 +325,6 @@ def test_a_file_is_sent_and_recorded_by_its_hash(project: Project, model: TinyMo
         ("absent.png", None, "request.value"),
         ("plain.bin", b"no picture", "request.value"),
         ("large.png", b"\x89PNG\r\n\x1a\n" + b"0" * (25 * 1024 * 1024), "request.size"),
-        (".ssh/id_rsa", b"\x89PNG\r\n\x1a\n", "safety.gate"),
     ],
 )
 def test_a_file_that_cannot_be_sent_is_refused_before_anything_leaves(
@@ -336,6 +335,14 @@ def test_a_file_that_cannot_be_sent_is_refused_before_anything_leaves(
     result = sending(project, model).run(*given(name))
     assert result.code != 0
     assert code in result.out
+    assert not model.requests
+
+
+def test_a_file_of_credentials_that_was_not_typed_is_not_sent(project: Project, model: TinyModel) -> None:
+    project.write(".ssh/id_rsa", b"\x89PNG\r\n\x1a\n")
+    project.write("in.json", json.dumps({"text": ".ssh/id_rsa"}))
+    result = sending(project, model).run(*GIVEN[:3], "--input-file", "in.json", *GIVEN[5:]).assert_exit(4)
+    assert "safety." in result.out
     assert not model.requests
 
 

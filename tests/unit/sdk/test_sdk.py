@@ -39,9 +39,12 @@ def test_importing_it_loads_no_library_and_little_of_ours() -> None:
     assert ours.split() == [
         "cogcli",
         "cogcli.core",
+        "cogcli.core.credential_names",
         "cogcli.core.errors",
         "cogcli.core.host_access",
         "cogcli.core.refusal",
+        "cogcli.core.wall",
+        "cogcli.core.wall.limits",
         "cogcli.sdk",
     ]
     assert heavy == ""
