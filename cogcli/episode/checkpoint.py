@@ -167,6 +167,7 @@ def _is_sound(record: Checkpoint) -> bool:
         and is_digest(record.head)
         and all(not each or is_digest(each) for each in (record.following, record.manifest))
         and type(record.mac) is str
+        and record.mac.isascii()  # `compare_digest` takes no other text
     )
 
 
