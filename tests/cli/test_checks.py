@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from support.project import COGCLI
+from support.project import COGCLI, Project
 
 
 def broken(demo: Any) -> None:
@@ -260,3 +260,21 @@ def test_doctor_fix_follows_no_link_out_of_the_project(demo: Any, tmp_path: Any)
     (demo.root / ".gitignore").symlink_to(outside)
     assert "env.disk" in demo.run("doctor", "--fix").assert_exit(3).err
     assert outside.read_text() == ""
+
+
+def test_doctor_says_whether_the_episodes_key_can_be_used(project: Project) -> None:
+    def row() -> dict[str, Any]:
+        checks = project.run("doctor", "--json").json["checks"]
+        return next(check for check in checks if check["name"] == "episodes key")
+
+    project.demo()
+    assert (row()["status"], row()["message"]) == ("ok", "none yet: the first run makes it")
+    project.run("run", "demo.greet", "-p", "text=a").assert_ok()
+    path = project.home / ".config/cogcli/episodes.key"
+    assert (row()["status"], row()["message"]) == ("ok", str(path))
+    path.chmod(0o644)
+    assert (row()["status"], row()["fix"]) == ("warning", f"chmod 600 {path}")
+    path.chmod(0o600)
+    path.write_text("no key")
+    assert row()["status"] == "warning"
+    assert row()["fix"] == f"rm {path}"

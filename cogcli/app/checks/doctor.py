@@ -16,6 +16,7 @@ from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, sta
 from cogcli.app.needs import REPLACED, MissingNeeds, counted, counted_text, find_needs
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import key_path, read_key
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_needs import service_files
@@ -123,6 +124,7 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
         present = [file.shown for file in settings.files if os.path.exists(file.path)]
         yield DoctorCheck("project", "settings", "ok", ", ".join(present) or "defaults")
     yield _runs_dir(settings)
+    yield _episodes_key(settings)
     if settings.project:
         yield from _git(settings, settings.project)
         yield from _trust(settings, settings.project)
@@ -154,6 +156,20 @@ def _runs_dir(settings: Settings) -> DoctorCheck:
     count, total = _episodes(path)
     what = f"{count_of(count, 'episode')}, {size(total)}" if count else "no episodes yet"
     return check("ok", f"{name}, writable, {what}")
+
+
+def _episodes_key(settings: Settings) -> DoctorCheck:
+    """The key by which the user's own episodes are known (docs/reference/episode.md#checkpoint)."""
+    check = partial(DoctorCheck, "project", "episodes key")
+    found = read_key(settings.environ)
+    if found.key:
+        return check("ok", key_path(settings.environ))
+    if found.missing:
+        return check("ok", "none yet: the first run makes it")
+    details = (
+        "episodes of earlier runs are not known as your own, and what new runs record counts for nothing",
+    )
+    return check("warning", found.problem, details, found.cure)
 
 
 def _episodes(path: str) -> tuple[int, int]:

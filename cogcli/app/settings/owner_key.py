@@ -14,6 +14,7 @@ import re
 import stat
 from contextlib import suppress
 from functools import cache
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.app.settings.user_dirs import config_home
@@ -28,11 +29,12 @@ _TEXT: Final = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n")
 
 
 class OwnerKey(NamedTuple):
-    """The key of a user, or why there is none. `missing`: no file exists."""
+    """The key of a user, or why there is none. `missing`: no file exists. `cure`: what makes it usable."""
 
     key: bytes | None
     problem: str = ""
     missing: bool = False
+    cure: str = ""
 
 
 def key_path(environ: Mapping[str, str]) -> str:
@@ -51,12 +53,18 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
     except OSError as error:
         return OwnerKey(None, f"{path} cannot be read: {error.strerror}")
     if not _TEXT.fullmatch(text):
-        return OwnerKey(None, f"{path} holds no key: it was damaged")
+        cure = f"rm {quote(path)}"
+        return OwnerKey(
+            None,
+            f"{path} holds no key: it was damaged; without the file the next run makes a new one",
+            cure=cure,
+        )
     if hasattr(os, "geteuid"):  # Windows does not express permissions as a mode
         if found.st_uid != os.geteuid():
             return OwnerKey(None, f"{path} belongs to another user")
         if mode := stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
-            return OwnerKey(None, f"{path} may be used by others (mode {mode:04o}): chmod 600")
+            problem = f"{path} may be used by others (mode {mode:04o})"
+            return OwnerKey(None, problem, cure=f"chmod 600 {quote(path)}")
     return OwnerKey(bytes.fromhex(text))
 
 
