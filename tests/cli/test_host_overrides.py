@@ -207,3 +207,13 @@ def test_doctor_counts_problems_of_host_overrides_where_they_belong(host: Any) -
     assert f"{ACTIVE}:1:21" in details("bindings")
     host.write(SERVICES, "services:\n  loud: {kind: pythoncall, modul: x}\n")
     assert f"{SERVICES}:2:28" in details("services")
+
+
+def test_a_choice_in_a_project_that_is_not_trusted_is_written_with_a_warning(project: Any) -> None:
+    project.write("cogcli.toml", "")
+    words = ("bindings", "activate", "text.content.summarize", "python_text_content_summarize_lead")
+    assert "warning" not in project.run(*words).assert_ok().err
+    del project.env["COGCLI_TRUST_PROJECT"]
+    done = project.run(*words).assert_ok()
+    assert done.err.count("warning[service.untrusted]") == 1
+    assert done.err.endswith("next: cogcli config trust\n")

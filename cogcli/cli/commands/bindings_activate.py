@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.inventory.activation import activate
+from cogcli.app.registry import untrusted_warning
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command
 from cogcli.core.errors import OK
@@ -42,4 +43,6 @@ def activate_binding(
     if not done.written:
         text = f"`{done.binding_id}` was active already"
     context.note(visible(text + ("; it is a candidate" if done.candidate else "")))
+    if (warning := untrusted_warning(context.settings, "capability", "")) is not None:
+        context.warn(warning)
     return OK
