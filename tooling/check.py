@@ -31,7 +31,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lint", (str(BIN / "ruff"), "check", ".")),
     ("types", (str(BIN / "mypy"),)),
     ("generated files", (sys.executable, "tooling/generate.py", "--check")),
-    ("registry", (str(BIN / "cogcli"), "validate", "--strict", "-C", str(ROOT))),
+    ("registry", (sys.executable, "tooling/validate_registry.py")),
 )
 WORKERS = (os.cpu_count() or 1) + 1
 """One more than there are processors: a test that waits for a service or a limit leaves its processor to another."""

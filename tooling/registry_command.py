@@ -1,9 +1,15 @@
-"""What the scripts of the registry's checks share: each is a command of cogcli (docs/reference/tooling.md)."""
+"""What the scripts of the registry's checks share: each is a command of cogcli (docs/reference/tooling.md).
+
+They check this repository with its own code, also where another cogcli is installed: what is shipped are then the files
+of this repository, and they are trusted like the script itself.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cogcli.__main__ import main
 from cogcli.core.extras import SHIPPED

@@ -66,6 +66,8 @@ class ScenarioSource(NamedTuple):
 
     directory: str
     trusted: bool
+    shipped: bool = False
+    """Whether they come with cogcli and are not those of the project."""
 
 
 def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
@@ -82,7 +84,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
     own = settings.inside(os.path.join(settings.project or settings.base, directory_of(protocol)))
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
         return ScenarioSource(own, _is_trusted(settings, own))
-    return ScenarioSource(shipped, True)
+    return ScenarioSource(shipped, True, shipped=os.path.realpath(own) != os.path.realpath(shipped))
 
 
 def _is_trusted(settings: Settings, directory: str) -> bool:

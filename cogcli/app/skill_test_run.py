@@ -60,7 +60,7 @@ class CaseRun(NamedTuple):
 
 
 def run_case(settings: Settings, case: SkillCase, folder: str, *, trusted: bool) -> CaseRun:
-    """Run a case in this folder, which is empty. `trusted`: whether its project is.
+    """Run a case in this folder, which is empty. `trusted`: whether its layer is.
 
     Raises CaseFault, before anything runs.
     """
@@ -76,7 +76,7 @@ def run_case(settings: Settings, case: SkillCase, folder: str, *, trusted: bool)
         stubs += stubs_of(case, catalog)
         require_harmless(settings, case, catalog, trusted=trusted)
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
-    environment = _environment(settings, case, folder, registry, calls)
+    environment = _environment(settings, case, folder, registry, calls, trusted=trusted)
     fold = RunFold()
     return _run(environment, case, request, catalog, calls, fold)
 
@@ -145,15 +145,19 @@ def _answer(case: SkillCase, fold: RunFold) -> ResumeRequest | None:
 
 
 def _environment(
-    settings: Settings, case: SkillCase, folder: str, registry: Registry, calls: StubbedCalls
-) -> RunEnvironment:
+    settings: Settings, case: SkillCase, folder: str, registry: Registry, calls: StubbedCalls, *, trusted: bool
+) -> RunEnvironment:  # fmt: skip
     own = settings.copy_for_run()
     start = datetime.fromisoformat(case.now)
     environment = environment_of(own)
     reads = environment.reads
     if reads is not None:
         # The files that the case holds are written there.
-        reads = reads._replace(named_folders=(os.path.realpath(os.path.join(folder, "files")),))
+        folders = [os.path.realpath(os.path.join(folder, "files"))]
+        if trusted:
+            # A shipped case may read the samples beside its skill, whatever project it is run in.
+            folders.append(os.path.realpath(os.path.dirname(case.source.folder)))
+        reads = reads._replace(named_folders=tuple(folders))
     return environment._replace(
         reads=reads,
         runs_dir=folder,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.language_model import chosen_model
 from cogcli.app.needs import NETWORK, Need
@@ -39,6 +39,9 @@ from cogcli.verification.check_result import (
 )
 from cogcli.verification.expectations import judge
 from cogcli.verification.skill_case import CaseFault, SkillCase, read_cases, skill_folder
+
+UNTRUSTED: Final = "service.untrusted"
+"""The code of a case that was skipped because its project is not trusted."""
 
 
 class FoundCases(NamedTuple):
@@ -183,8 +186,10 @@ def _test(settings: Settings, case: SkillCase, folder: str, runs: dict[str, Case
     base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
     kept = False
     try:
-        if unmet := ", ".join(map(_need_text, unmet_needs(settings, case))):
-            return base._replace(status=SKIPPED, reason=f"needs {unmet}")
+        if unmet := [*unmet_needs(settings, case)]:
+            reason = f"needs {', '.join(map(_need_text, unmet))}"
+            code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
+            return base._replace(status=SKIPPED, reason=reason, code=code)
         os.mkdir(folder)
         run = runs[case.id] = run_case(settings, case, folder, trusted=_is_trusted(settings, case))
         result = judge_run(run.case, run, base)
@@ -200,10 +205,12 @@ def _test(settings: Settings, case: SkillCase, folder: str, runs: dict[str, Case
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
-    """Whether the layer of a case is trusted."""
+    """Whether the layer of a case is trusted; where roots lie in each other, the innermost."""
     path = os.path.realpath(case.source.path)
     layers = [layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)]
-    return any(layer.trusted for layer in layers)
+    if not layers:
+        return False
+    return max(layers, key=lambda layer: len(os.path.realpath(layer.root))).trusted
 
 
 def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
@@ -263,6 +270,9 @@ def _faulty(case: SkillCase, problem: Problem, base: CheckResult) -> CheckResult
 
 def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
     """What a case needs and is not there."""
+    if not _is_trusted(settings, case) and open_registry(settings).for_run("skill", case.skill_id).is_trusted:
+        # A run takes the shipped skill, which this case is not beside.
+        yield Need("trust", "a trusted project", "cogcli config trust")
     for word in case.needs:
         kind, _, name = word.partition(".")
         if kind == "env" and not settings.environ.get(name):

@@ -335,9 +335,11 @@ def test_a_service_without_a_document_is_only_called_live(tides: Tides) -> None:
     service.write_text(service.read_text().replace("spec_ref: docs/tides.yaml\n", ""))
     tides.bind(operation="tides/x", request="{day: input.day}")
     tides.scenario()
-    (verdict,) = tides.verify("--all")
+    (verdict,) = tides.verify("--all", code=3)
     assert (verdict["passed"], verdict["reason"]) == (None, "live (add --live)")
-    assert "skipped: live (add --live)" in tides.project.run(*VERIFY, "--all").assert_ok().out
+    done = tides.project.run(*VERIFY, "--all").assert_exit(3)
+    assert "skipped: live (add --live)" in done.out
+    assert "error[check.nothing]: nothing was checked" in done.err
 
 
 # -- against a server that others made --------------------------------------------------------------------------------

@@ -86,9 +86,11 @@ def test_a_secret_in_a_case_is_not_shown(cases: Project) -> None:
     assert secret not in envelope
 
 
-def test_a_project_without_cases_passes_and_is_told_how_to_make_one(demo: Project) -> None:
-    done = demo.run("test").assert_ok()
-    assert "no cases: " in done.out
+def test_a_project_without_cases_checks_nothing_and_the_help_says_how_to_make_one(demo: Project) -> None:
+    done = demo.run("test").assert_exit(3)
+    assert (
+        "help  they lie in the folder `tests` beside a skill; `cogcli test --record EP` makes one" in done.err
+    )
     assert "0 passed" in done.out
 
 

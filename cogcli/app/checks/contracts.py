@@ -69,16 +69,40 @@ class Checked(NamedTuple):
 
     result: CheckResult
     needs: tuple[Need, ...] = ()
+    shipped: bool = False
+    """Whether it is shipped, and the project is not what ships it."""
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether it was not checked because its layer is not trusted."""
+        return any(need.kind == "trust" for need in self.needs)
+
+
+def passed_of(checked: Sequence[Checked], *, shipped: bool) -> tuple[int, int]:
+    """How many of the shipped ones, or of the others, have passed, and how many there are."""
+    statuses = [each.result.status for each in checked if each.shipped == shipped]
+    return statuses.count(PASSED), len(statuses)
 
 
 def sums(checked: Sequence[Checked], noun: str) -> str:
-    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`."""
+    """The one line of results: `86/97 contracts: 11 need a model (5), the web (6)`; of the user's specs apart from
+    shipped ones: `yours 1/1, shipped 86/97 contracts`."""
     statuses = [each.result.status for each in checked]
     lacking = [each.needs for each in checked if each.needs]
     failed = statuses.count(FAILED)
     parts = [f"{failed} failed"] if failed else []
     parts += [f"{len(lacking)} need {counted_text(counted(lacking))}"] if lacking else []
-    return f"{statuses.count(PASSED)}/{len(checked)} {noun}{': ' if parts else ''}{', '.join(parts)}"
+    yours, shipped = (passed_of(checked, shipped=each) for each in (False, True))
+    passed = f"{statuses.count(PASSED)}/{len(checked)}"
+    if yours[1] and shipped[1]:
+        passed = f"yours {yours[0]}/{yours[1]}, shipped {shipped[0]}/{shipped[1]}"
+    return f"{passed} {noun}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def is_shipped(settings: Settings, file: str) -> bool:
+    """Whether a displayed file is shipped, and not one of the project."""
+    root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
+    return root != settings.project and Layers(settings).of(file) == BUILT_IN
 
 
 class ContractResults(NamedTuple):
@@ -138,7 +162,9 @@ def check_contracts(
         for id in ids:
             survey.add(catalog.capabilities[id], once=once)
         folds = tuple(survey.run(place, planned) for (_, place), planned in survey.rounds.items())
-        checked = tuple(survey.checked(id) for id in ids)
+        checked = tuple(
+            each._replace(shipped=is_shipped(settings, each.result.file)) for each in map(survey.checked, ids)
+        )
     return ContractResults(checked, time.monotonic() - begun, folds, catalog)
 
 

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, sound_catalog
+from cogcli.app.checks.contracts import Checked, check_contracts, ids_named, is_shipped, sound_catalog
 from cogcli.app.needs import NETWORK, Need, called_first, find_needs, outside_need
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.skill_test_run import CaseRun
-from cogcli.app.skill_tests import CaseResults, all_cases, run_cases, unmet_needs
+from cogcli.app.skill_tests import UNTRUSTED, CaseResults, all_cases, run_cases, unmet_needs
 from cogcli.core.errors import OK, BindingResolutionError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.system_text import variable
@@ -50,7 +50,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     checked = tuple(
         _checked(
             settings, catalog, id, needs.skill(id), [(case, results[case.id]) for case in own], tested.runs
-        )
+        )._replace(shipped=is_shipped(settings, catalog.skills[id].file))
         for id, own in by_skill.items()
     )
     return SkillResults(checked, time.monotonic() - begun)
@@ -76,6 +76,9 @@ def _checked(
 ) -> Checked:  # fmt: skip
     skill = catalog.skills[id]
     base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
+    if any(one.status == SKIPPED and one.code == UNTRUSTED for _, one in ran):
+        need = Need("trust", "its layer is not trusted", "cogcli config trust")
+        return Checked(base._replace(reason=need.sentence), (need,))
     lacking = {case.id: need for case, _ in ran for need in _lacking_extra(runs.get(case.id))}
     failed = next((one for _, one in ran if one.status == FAILED and one.id not in lacking), None)
     if failed is not None:
@@ -120,10 +123,17 @@ def _outside(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[st
 # -- what ran --------------------------------------------------------------------------------------------------------
 
 
-def measure_coverage(settings: Settings) -> dict[str, dict[str, Any]]:
-    """By kind: how many there are in all layers, how many ran when all examples were called and all cases were run, and
-    which did not. What a stub answered did not run, nor did a skill in whose run one answered for what is outside of
-    this machine. Raises as `check_skills`."""
+class RegistryCoverage(NamedTuple):
+    """By kind: how many there are in all layers, how many ran, and which did not; `yours` has how many of these are not
+    shipped. `untrusted` counts the capabilities and cases that were left out because their layer is not trusted."""
+
+    counts: dict[str, dict[str, Any]]
+    untrusted: int
+
+
+def measure_coverage(settings: Settings) -> RegistryCoverage:
+    """What ran when all examples were called and all cases were run. What a stub answered did not run, nor did a skill
+    in whose run one answered for what is outside of this machine. Raises as `check_skills`."""
     called = check_contracts(settings)
     _, tested = _tested(settings, called.catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
@@ -136,8 +146,17 @@ def measure_coverage(settings: Settings) -> dict[str, dict[str, Any]]:
     for kind in KINDS:
         all_ids = sorted(getattr(called.catalog, kind))
         missing = [id for id in all_ids if id not in ran[kind]]
-        counts[kind] = {"total": len(all_ids), "ran": len(all_ids) - len(missing), "missing": missing}
-    return counts
+        specs = getattr(called.catalog, kind)
+        yours = {id for id in all_ids if not is_shipped(settings, specs[id].file)}
+        counts[kind] = {
+            "total": len(all_ids),
+            "ran": len(all_ids) - len(missing),
+            "missing": missing,
+            "yours": {"total": len(yours), "ran": len(yours.difference(missing))},
+        }
+    untrusted = sum(each.needs_trust for each in called.checked)
+    untrusted += sum(result.code == UNTRUSTED for result in tested.results.results)
+    return RegistryCoverage(counts, untrusted)
 
 
 def _note(

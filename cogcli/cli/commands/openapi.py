@@ -10,6 +10,7 @@ from cogcli.app import openapi_checks as app
 from cogcli.app.checks.reports import check_results_report
 from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
 from cogcli.cli.context import CommandContext
+from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
@@ -18,7 +19,7 @@ from cogcli.core.terminal_text import cells, visible
 from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.check_result import FAILED, CheckResult, CheckResults
+from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
 
 _LISTED = 40
 
@@ -56,7 +57,8 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     servers = "live services" if live else "mock servers on 127.0.0.1"
     dot = context.screen.out.glyphs.dot
-    head = f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time"
+    kind = "shipped scenario" if source.shipped and settings.project else "scenario"
+    head = f"{count_of(len(scenarios), kind)} {dot} {servers} {dot} {jobs} at a time"
     listener = _start(context, head, names)
     verified = app.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
@@ -166,7 +168,16 @@ def _conclude(
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         message = f"{failed[0].id}: {failed[0].reason}{count}"
         code = context.fail({"code": "verify.failed", "message": message})
-    wanted.write(
-        context, lambda: check_results_report(context.call.command, verdicts, seconds, without), code
+    refusal = find_refusal(
+        checked=sum(verdict.status != SKIPPED for verdict in verdicts),
+        total=len(verdicts),
+        empty="there is no scenario to verify",
+        hint="`cogcli new scenario BINDING` writes one; --scenarios-dir DIR names where they are",
     )
-    return code
+    return conclude(
+        context,
+        wanted,
+        lambda: check_results_report(context.call.command, verdicts, seconds, without),
+        code,
+        refusal,
+    )

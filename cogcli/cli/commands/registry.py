@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from cogcli.app.checks import contracts as checks
@@ -14,6 +14,7 @@ from cogcli.app.checks.reports import check_results_report, counts_report
 from cogcli.app.inventory.catalog import whole_catalog
 from cogcli.app.needs import KINDS, counted
 from cogcli.cli.context import CommandContext
+from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import Examples, ListFlags, Reports, argument, command
@@ -96,8 +97,14 @@ def _conclude(
     if failed:
         message = f"{failed[0].id}: {failed[0].reason}"
         code = context.fail({"code": failed[0].code, "message": message})
-    wanted.write(context, lambda: _report(context, results, seconds, line), code)
-    return code
+    yours = checks.passed_of(checked, shipped=False)
+    context.own["yours"] = dict(zip(("passed", "total"), yours, strict=True))
+    refusal = find_refusal(
+        checked=len(checked) - len(lacking),
+        total=len(checked),
+        untrusted=sum(each.needs_trust for each in checked),
+    )
+    return conclude(context, wanted, lambda: _report(context, results, seconds, line), code, refusal)
 
 
 def _report(context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str) -> Any:
@@ -130,8 +137,9 @@ def _needs(context: CommandContext, lacking: Sequence[Checked]) -> list[StyledLi
 def coverage(context: CommandContext, *, report: Reports) -> int:
     """Call all examples and run all cases, and tell what of the registry ran and what did not."""
     wanted = parse_reports(report, without=("sarif",))
-    found = context.own["coverage"] = measure_coverage(context.settings)
-    line = ", ".join(f"{one['ran']}/{one['total']} {kind}" for kind, one in found.items()) + " ran"
+    measured = measure_coverage(context.settings)
+    found = context.own["coverage"] = measured.counts
+    line = f"{_coverage_line(found)} ran"
     for kind, one in found.items():
         if one["missing"]:
             context.answer([[(f"{kind} not run: ", "warning"), (visible(", ".join(one["missing"])), "")]])
@@ -142,8 +150,31 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
         for kind, one in found.items()
     ]
     table = MarkdownTable(header, tuple(rows))
-    wanted.write(context, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK)
-    return OK
+    refusal = find_refusal(
+        checked=sum(one["ran"] for one in found.values()),
+        total=sum(one["total"] for one in found.values()),
+        untrusted=measured.untrusted,
+    )
+    return conclude(
+        context, wanted, lambda: counts_report(context.call.command, f"{line}.", table, 0.0), OK, refusal
+    )
+
+
+def _coverage_line(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """`86/97 capabilities, 51/62 skills`; what is the user's apart from what is shipped."""
+    yours = [
+        f"{one['yours']['ran']}/{one['yours']['total']} {kind}"
+        for kind, one in found.items()
+        if one["yours"]["total"]
+    ]
+    shipped = [
+        f"{one['ran'] - one['yours']['ran']}/{one['total'] - one['yours']['total']} {kind}"
+        for kind, one in found.items()
+        if one["total"] > one["yours"]["total"]
+    ]
+    if yours and shipped:
+        return f"yours {', '.join(yours)}; shipped {', '.join(shipped)}"
+    return ", ".join(yours or shipped)
 
 
 @command(examples=_examples, exits=(0, 2, 3))

@@ -8,8 +8,9 @@ from typing import Annotated
 
 from cogcli.app.checks.reports import skill_tests_report
 from cogcli.app.skill_test_files import record_case, update_cases
-from cogcli.app.skill_tests import CaseResults, FoundCases, find_cases, run_cases
+from cogcli.app.skill_tests import UNTRUSTED, CaseResults, FoundCases, find_cases, run_cases
 from cogcli.cli.context import CommandContext
+from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import OUTPUT, Reports, argument, command, integer, switch, text, wrong_flag
 from cogcli.cli.render_error import next_lines, problem_lines
 from cogcli.cli.report_files import RequestedReports, parse_reports
@@ -19,7 +20,7 @@ from cogcli.core.terminal_text import cells, visible, visible_block
 from cogcli.report.coverage import KINDS, skill_line
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.check_result import FAILED, CheckResult
+from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult
 
 
 @command(
@@ -66,9 +67,6 @@ def _run(context: CommandContext, found: FoundCases, jobs: int) -> CaseResults:
     skills = len({case.skill_id for case in cases})
     parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
     context.answer([[(f" {out.glyphs.dot} ".join(parts), "bold")]])
-    if not cases and not found.problems:
-        hint = "no cases: they lie in the folder tests beside a skill; cogcli test --record EP makes one of an episode"
-        context.answer([[(hint, "dim")]])
     names = max((cells(case.id) for case in cases), default=0)
 
     def listener(result: CheckResult) -> None:
@@ -160,5 +158,17 @@ def _conclude(
         context.fail(found.problems[0].to_payload())
         code = ENVIRONMENT
     entries = tested.coverage.to_payload() if coverage else []
-    wanted.write(context, lambda: skill_tests_report(results, seconds, found.problems, entries), code)
-    return code
+    refusal = find_refusal(
+        checked=sum(result.status != SKIPPED for result in results),
+        total=len(results),
+        untrusted=sum(result.code == UNTRUSTED for result in results),
+        empty="there are no test cases",
+        hint="they lie in the folder `tests` beside a skill; `cogcli test --record EP` makes one of an episode",
+    )
+    return conclude(
+        context,
+        wanted,
+        lambda: skill_tests_report(results, seconds, found.problems, entries),
+        code,
+        refusal,
+    )

@@ -11,6 +11,7 @@ from cogcli.app import episodes
 from cogcli.app.anchors import read_anchor, read_heads
 from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, episodes_report, place_of, trusted_of
 from cogcli.cli.context import CommandContext
+from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.inputs import parse_hash
 from cogcli.cli.options import argument, command, switch, text, wrong_flag
 from cogcli.cli.report_files import parse_reports
@@ -88,8 +89,15 @@ def verify(
         results.append(one)
         context.answer(_lines(one, context.screen.out.glyphs))
     code = _fill_envelope(context, results)
-    wanted.write(context, lambda: episodes_report(results, time.monotonic() - started), code)
-    return code
+    refusal = find_refusal(
+        checked=len(results),
+        total=len(results),
+        empty=f"there is no episode in {context.settings.display_path(context.settings.runs_dir)}",
+        hint="name the directory that holds them: --runs-dir DIR",
+    )
+    return conclude(
+        context, wanted, lambda: episodes_report(results, time.monotonic() - started), code, refusal
+    )
 
 
 def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
