@@ -107,12 +107,15 @@ def package_folder() -> str:
 def python_files() -> list[str]:
     """The files and folders that Python imports from: its library, installed packages and this package.
 
-    A folder of the import path that is the user's home, or above it, or the working directory, is left out.
+    A folder of the import path that is the user's home, or above it, or the working directory, is left out, and so is
+    a checkout of cogcli. The folder that cogcli is installed in holds the other packages, too: it stays.
     """
     import sysconfig
 
     package = package_folder()
-    closed = {os.path.realpath(os.path.expanduser("~")), os.path.dirname(package), os.getcwd()}
+    closed = {os.path.realpath(os.path.expanduser("~")), os.getcwd()}
+    if not os.path.isdir(os.path.join(package, "registry")):
+        closed.add(os.path.dirname(package))
     paths = [package, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *sys.path]
     library = sysconfig.get_config_var("LIBDIR")
     paths += [library] if library and os.path.isfile(os.path.join(library, f"lib{_python()}.so.1.0")) else []
