@@ -150,6 +150,11 @@ def test_how_to(project: Project, name: str) -> None:
         project.write("cogcli.toml", "")
         for _ in range(2):
             project.run("run", "text.brief", "-p", "text=The harbour opens at six.", "-q").assert_ok()
+    if name == "ci":
+        project.env["COGCLI_TRUST_PROJECT"] = "1"
+        project.run("new", "skill", "demo.hello").assert_ok()
+        project.run("run", "demo.hello", "-q").assert_ok()
+        project.run("test", "--record", "@last").assert_ok()
     with Reader(project) as reader:
         reader.read(ROOT / "docs/how-to" / f"{name}.md", compare=name in WITH_OUTPUTS)
         assert reader.ran
