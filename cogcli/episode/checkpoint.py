@@ -304,6 +304,10 @@ class CheckpointWriter:
         """From the next record on: the user gave the permissions of the first `count` events again."""
         self._given = count
 
+    def leave_out(self, sequence: int) -> None:
+        """From the next record on: this event is not vouched for."""
+        self.unvouched = _coarser(tuple(_merged([*self.unvouched, (sequence, sequence)])))
+
     def close(self) -> None:
         """Release the file; may be called twice."""
         if self._fd >= 0:

@@ -155,8 +155,11 @@ class Journal:
             return event
         return event._replace(payload=self._redactor.mask_known(draft.payload))
 
-    def append_derived(self, draft: Draft) -> Event:
-        """Append what only repeats what is on disk, in the same words: masked already; durable."""
+    def append_derived(self, draft: Draft, *, vouched: bool = True) -> Event:
+        """Append what only repeats what is on disk, in the same words: masked already; durable. Unless `vouched`, no
+        checkpoint vouches for it."""
+        if not vouched:
+            self._checkpoints.leave_out(self._sequence)
         return self._append(draft, draft.payload, True)
 
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:

@@ -21,6 +21,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple, Unpack
 
+from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.file_lock import lock
 from cogcli.core.files import FileRefused
@@ -95,7 +96,10 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             journal = Journal(folder, **ids, **ports, resumed=(fd, log.end), vouched=vouched)
             opened.pop_all()  # now the journal closes both
             opened.callback(journal.close)
-            reopened = _recovered(journal, log)
+            announced = frozenset(
+                record.following for record in known if record.episode_id == ids["episode_id"]
+            )
+            reopened = _recovered(journal, log, announced)
         except OSError as error:
             raise disk_refusal(directory, error) from error
         opened.pop_all()
@@ -196,9 +200,9 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     heads: dict[int, str] = {}
     with closing(blobs.BlobFolder(folder)) as kept:
 
-        def get(digest: str) -> bytes:
-            if (data := kept.get(digest)) is None:
-                raise _bad_line(folder, check.count, f"names {digest or 'too much'}, which is not there")
+        def get(name: str) -> bytes:
+            if (data := kept.get(name)) is None:
+                raise _bad_line(folder, check.count, f"names {name or 'too much'}, which is not there")
             return data
 
         for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
@@ -244,8 +248,12 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 # -- recovering --------------------------------------------------------------------------------------------------------
 
 
-def _recovered(journal: Journal, log: _Log) -> Reopened:
-    """Remove what was never put in place, cut what was never committed, and record it. Raises OSError."""
+def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
+    """Remove what was never put in place, cut what was never committed, and record it. Raises OSError.
+
+    `announced`: the hashes of lines that known records name as the next one. A lost line that is none of them may be
+    forged, so nothing vouches for the event that repeats it.
+    """
     journal.folder.remove_files(TEMPORARY)
     with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
         kept.remove_files(TEMPORARY)
@@ -256,7 +264,7 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
     # Whether a whole line is among what was cut, not only what a write left unfinished.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
     marks = _marks(journal.folder, log, dropped) if damaged else ()
-    marked = [journal.append_derived(draft) for draft in marks]
+    marked = [journal.append_derived(draft, vouched=digest(line) in announced) for draft, line in marks]
     draft = build.run_recovered(
         log.end.root,
         reason=_DAMAGED if damaged else "the process died while it wrote its last line",
@@ -268,8 +276,8 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
     return Reopened(journal, events, len(dropped))
 
 
-def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
-    """The intent that was damaged, once: its call may have happened."""
+def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:
+    """The intent that was damaged, once, and its line: its call may have happened."""
     last = log.events[-1]
     lost = identify_lost(dropped, (log.end.head, last.prev))
     if lost is None or lost.intent is None:
@@ -278,7 +286,10 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
         was = event_of(lost.intent, lost.line, kept.get, log.end.rules)
     if (was.event_type, was.run_id, was.step_id) != (last.event_type, last.run_id, last.step_id):
         run_id = was.run_id or log.end.root
-        yield Draft(was.event_type or "", was.phase, run_id, was.payload, was.step_id, was.agent_id, last.id)
+        draft = Draft(
+            was.event_type or "", was.phase, run_id, was.payload, was.step_id, was.agent_id, last.id
+        )
+        yield draft, lost.line
 
 
 def _cut(journal: Journal, log: _Log) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import events, line_of, lines
 from support.project import Project
 
 SLOT = 2048
@@ -43,3 +45,22 @@ def test_a_record_of_another_beside_the_own_one_changes_nothing(
     assert "nothing altered, not sealed" in demo.installed("verify", "--all").assert_ok().out
     demo.installed("resume", "@last", "--approve", GUARDED).assert_ok()
     assert "nothing altered\n" in demo.installed("verify", "@last").assert_ok().out
+
+
+def test_a_call_that_was_planted_as_lost_is_not_vouched_for(demo: Any) -> None:
+    folder = _paused(demo)
+    demo.installed("run", "demo.greet", "-p", "text=hi").assert_ok()
+    call = next(event for event in events(demo.episode) if event["event_type"] == "step.started")
+    last = events(folder)[-1]
+    planted = {
+        **call, "seq": last["seq"] + 1, "step_id": "ask", "payload": {**call["payload"], "step_id": "ask"},
+        "prev": f"sha256:{sha256(lines(folder)[-1]).hexdigest()}", "caused_by": last["id"],
+        **{name: last[name] for name in ("timestamp", "episode_id", "run_id", "trace_id")},
+    }  # fmt: skip
+    (folder / "events.torn").write_bytes(line_of(planted) + b"\n")
+    demo.installed("resume", folder.name).assert_exit(5)
+    told = [event["seq"] for event in events(folder) if event["event_type"] == "step.started"]
+    assert told == [planted["seq"]]
+    shown = demo.installed("verify", folder.name).out
+    assert "nothing altered" not in shown
+    assert f"your key does not vouch for event {planted['seq']}" in shown
