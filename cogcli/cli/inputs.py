@@ -3,8 +3,9 @@
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
 2. Text from `-p` is read here and gets its declared type in `runs/given_inputs.py`; JSON never is converted.
-3. stdin is read only where `-` asks, once, and never more than the limit.
-4. Problems are collected and reported together.
+3. A file is not read through a link that leaves a project which is not trusted (docs/reference/service.md#links).
+4. stdin is read only where `-` asks, once, and never more than the limit.
+5. Problems are collected and reported together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from cogcli.runs.input_origins import FILE, TYPED
 
 
 def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
-    """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
+    """Read the inputs and the frame of a run; problems are in the result. Raises EnvironmentRefusal `project.link`."""
     result = Assembled(context)
     result.read(flags)
     return result
@@ -46,7 +47,7 @@ class Assembled:
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
         self.origins: dict[str, str] = {}
         """By input where it comes from, a word of `runs.input_origins`."""
-        self._screen = context.screen
+        self._context = context
         self._stdin_read = False
 
     def read(self, flags: RunFlags) -> None:
@@ -59,14 +60,18 @@ class Assembled:
             is_typed = text != "-" and not text.startswith("@")
             self.origins = dict.fromkeys(self.inputs, TYPED if is_typed else FILE)
         elif (file := flags.input_file) is not None:
-            self.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
+            self.inputs = (
+                self._collect(lambda: _object(*_file_value(self._context, file), flag="--input-file")) or {}
+            )
             self.origins = dict.fromkeys(self.inputs, FILE)
         if self.problems:
             self.doubtful.add("*")
         for pair in flags.p:
             self._collect(lambda pair=pair: self._take_pair(pair))
         if (file := flags.frame_file) is not None:
-            self.frame = self._collect(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
+            self.frame = (
+                self._collect(lambda: _object(*_file_value(self._context, file), flag="--frame-file")) or {}
+            )
         if flags.goal is not None:
             self.frame = {**self.frame, "goal": flags.goal}
 
@@ -81,7 +86,7 @@ class Assembled:
         if text == "-":
             return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
-            return _object(*_file_value(text[1:]), flag="--input")
+            return _object(*_file_value(self._context, text[1:]), flag="--input")
         return _object(json_value(text, "--input"), "", flag="--input")
 
     def _take_pair(self, pair: str) -> None:
@@ -110,7 +115,8 @@ class Assembled:
         elif text == "@-":
             text = _text(self._stdin(), "stdin")
         elif text.startswith("@"):
-            text, where = _text(read_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
+            path = text[1:]
+            text, where = _text(read_bytes(self._context, path), path), f"-p {name}, file {path}"
         return GivenText(text, where)
 
     def _stdin(self) -> bytes:
@@ -119,7 +125,7 @@ class Assembled:
                 "usage.value", "stdin can be read only once", hint="give the other input as a file"
             )
         self._stdin_read = True
-        data = read_stdin(self._screen, MAX_BYTES)
+        data = read_stdin(self._context.screen, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise UsageError(
                 "input.size", f"stdin: more than {MAX_BYTES:,} bytes", hint="send less, or split the input"
@@ -151,17 +157,19 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
     return step or None, word
 
 
-def object_of(text: str, flag: str) -> dict[str, Any]:
-    """The object in a flag, as JSON or `@FILE`. Raises UsageError."""
+def object_of(context: CommandContext, text: str, flag: str) -> dict[str, Any]:
+    """The object in a flag, as JSON or `@FILE`. Raises UsageError, EnvironmentRefusal `project.link`."""
     if text.startswith("@"):
-        return _object(*_file_value(text[1:]), flag=flag)
+        return _object(*_file_value(context, text[1:]), flag=flag)
     return _object(json_value(text, flag), flag=flag)
 
 
-def read_bytes(path: str) -> bytes:
-    """The bytes of a file. Raises UsageError `input.file`, `input.size`."""
+def read_bytes(context: CommandContext, path: str) -> bytes:
+    """The bytes of a file. Raises UsageError `input.file`, `input.size`, EnvironmentRefusal `project.link`."""
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
+    if os.path.realpath(path) != os.path.abspath(path):
+        context.settings.inside(path)
     try:
         return read_regular(path, limit=MAX_BYTES)
     except FileRefused as error:
@@ -196,17 +204,17 @@ def _text(data: bytes, where: str) -> str:
         ) from error
 
 
-def _file_value(path: str) -> tuple[Any, str]:
-    """The value in a YAML or JSON file, and the name of the file. Raises UsageError."""
+def _file_value(context: CommandContext, path: str) -> tuple[Any, str]:
+    """The value in a YAML or JSON file, and the name of the file. Raises as `read_bytes`."""
     if path.lower().endswith((".yaml", ".yml")):
-        return _yaml(path), path
-    return json_value(read_bytes(path), path, file=path), path
+        return _yaml(context, path), path
+    return json_value(read_bytes(context, path), path, file=path), path
 
 
-def _yaml(path: str) -> Any:
+def _yaml(context: CommandContext, path: str) -> Any:
     from cogcli.yaml.reader import parse
 
-    data = read_bytes(path)
+    data = read_bytes(context, path)
     if not data.strip():
         raise UsageError("input.empty", f"`{path}` is empty", hint="write {} for no inputs")
     parsed = parse(data, file=path)

@@ -65,12 +65,13 @@ class Prey:
         home.mkdir()
         environ = {**TRUSTED, "HOME": str(home)}
         assert self.run("run", "trap.api", environ=environ).code == 0
-        self.sealed = self._newest
+        self.sealed = self.newest
         assert self.run("run", "trap.asks", environ=environ).code == 5
-        self.pending = self._newest
+        self.pending = self.newest
 
     @property
-    def _newest(self) -> str:
+    def newest(self) -> str:
+        """The id of the newest episode."""
         return max(path.name for path in (self.root / ".cogcli/episodes").glob("ep_*"))
 
     def call_tools(self, skills: Sequence[str], environ: dict[str, str] | None = None) -> Outcome:
@@ -286,6 +287,99 @@ def test_an_allowed_host_gets_nothing_of_the_users_model(prey: Prey) -> None:
     ).assert_nothing_left()
 
 
+# -- inputs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reader(prey: Prey) -> Prey:
+    """The prey, with a skill that reads the file at its default, and files of inputs."""
+    outside = str(prey.machine.outside / "canary.md")
+    prey.project.spec("skills/local/trap/reads/skill.yaml", {
+        "id": "trap.reads", "version": "1.0.0", "name": "Reads", "description": "Reads.",
+        "inputs": {"path": {"type": "string", "default": outside}}, "outputs": values.ANY,
+        "steps": [{
+            "id": "go", "uses": "doc.text.read", "input": {"path": "inputs.path"}, "output": {"text": "outputs.text"},
+        }],
+    })  # fmt: skip
+    prey.project.spec("inputs.json", {"path": outside})
+    prey.project.write("inside.md", "# Notes\n\nThe harbour opens at six. Ships wait in the bay.\n")
+    (prey.root / "linked.md").symlink_to(outside)
+    (prey.root / "linked.json").symlink_to(prey.machine.outside / "canary.json")
+    return prey
+
+
+@pytest.mark.parametrize("skill", ["doc.digest", "trap.reads"])
+def test_a_typed_path_is_read_and_so_is_a_file_of_the_project(reader: Prey, skill: str) -> None:
+    outside = str(reader.machine.outside / "canary.md")
+    typed = reader.run("run", skill, "-p", f"path={outside}", "-q")
+    assert (typed.code, f"opened {outside}" in typed.touched) == (0, True), typed.err
+    inside = reader.run("run", skill, "-p", "path=inside.md", "-q").assert_nothing_left()
+    assert inside.code == 0, inside.err
+
+
+NOT_TYPED: dict[str, tuple[str, ...]] = {
+    "file of inputs": ("run", "doc.digest", "--input-file", "inputs.json"),
+    "file of inputs by a flag": ("run", "doc.digest", "--input", "@inputs.json"),
+    "file of inputs for the project's own": ("run", "trap.reads", "--input-file", "inputs.json"),
+    "default": ("run", "trap.reads"),
+    "typed link": ("run", "doc.digest", "-p", "path=linked.md"),
+    "text of a typed link": ("run", "text.brief", "-p", "text=@linked.md"),
+    "inputs behind a typed link": ("run", "doc.digest", "--input-file", "linked.json"),
+    "request behind a typed link": ("agent", "invoke", "linked.json"),
+    "goal behind a typed link": ("run", "trap.reads", "--frame-file", "linked.json"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_TYPED)
+def test_what_is_not_typed_gives_no_permission_to_read(reader: Prey, name: str) -> None:
+    refused = reader.run(*NOT_TYPED[name]).assert_nothing_left()
+    assert refused.code == 3, refused.err
+
+
+def test_a_client_and_an_episode_give_no_permission_to_read(reader: Prey) -> None:
+    given = {"path": str(reader.machine.outside / "canary.md")}
+    command = [str(BIN / "cogcli"), "serve", "mcp"]
+    call = json.dumps([command, given, ["doc.digest", "trap.reads"]])
+    client = reader.machine.run(
+        reader.root, "-I", CALL_TOOLS, program="python", input=call
+    ).assert_nothing_left()
+    assert all("service.untrusted" in answer for answer in client.json.values()), client.out
+    environ = {**TRUSTED, "HOME": str(reader.machine.home.with_name("home-of-another"))}
+    reader.run("run", "doc.digest", "-p", f"path={given['path']}", environ=environ)
+    recorded = reader.newest
+    for words in (("rerun", recorded), ("rerun", recorded, "--from", "read"), ("replay", recorded)):
+        reader.run(*words).assert_nothing_left()
+
+
+# -- specs that stand in for shipped ones ------------------------------------------------------------------------------
+
+
+def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(machine: TrapMachine) -> None:
+    prey = Prey(machine, "shadows")
+    own = json.loads((prey.root / "skills/local/trap/api/skill.yaml").read_text())
+    prey.project.spec("skills/local/text/profile/skill.yaml", {**own, "id": "text.profile"})
+    prey.project.spec("skills/local/text/brief/skill.yaml", {**own, "id": "text.brief"})
+    capability = values.read(values.CHECKOUT / "capabilities/text.section.split.yaml")
+    prey.project.spec("capabilities/text.section.split.yaml", {**capability, "extends": "trap.use.api"})
+    reads = values.read(values.CHECKOUT / "capabilities/doc.text.read.yaml")
+    reads.pop("safety")
+    prey.project.spec("capabilities/doc.text.read.yaml", reads)
+    module = {"id": "official_text", "kind": "pythoncall", "module": "canary_module"}
+    prey.project.spec("services/local/official_text.yaml", module)
+    alias = {
+        "id": "trap.more.alias",
+        "version": "1.0.0",
+        "description": "x",
+        "inputs": {},
+        "outputs": values.ANY,
+    }
+    prey.project.spec("capabilities/trap.more.alias.yaml", {**alias, "aliases": ["text.readability.score"]})
+    empty = machine.project("empty-for-shadows")
+    for words in (PROFILE, BRIEF):
+        found = prey.run(*words).assert_nothing_left()
+        assert (found.code, found.out) == (0, machine.run(empty, *words).out), found.err
+
+
 # -- links and roots elsewhere -----------------------------------------------------------------------------------------
 
 
@@ -304,6 +398,37 @@ def test_a_root_elsewhere_is_not_read(
         Prey(machine, name, roots)
     outcome = machine.run(machine.root / "projects" / name, *words)
     assert outcome.assert_nothing_left().code != 70
+
+
+LINKED = (
+    ".cogcli", ".agent-skills", "skills", "skills/local", "skills/local/trap", "capabilities", "bindings",
+    "bindings/local", "services", "services/local", "packs", "policies", "tooling", "cogcli.toml",
+)  # fmt: skip
+"""Each place of a project at which a command looks."""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("place", LINKED)
+def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str) -> None:
+    prey = Prey(machine, f"linked-{values.slug(place.replace('/', '-'))}")
+    target = machine.outside / f"moved-{place.replace('/', '-')}"
+    if (prey.root / place).exists():
+        (prey.root / place).rename(target)
+    else:
+        target.mkdir()
+    (prey.root / place).symlink_to(target)
+    machine.watch([target, *(path for path in target.rglob("*") if LONG or path.parent == target)])
+    for words in (
+        PROFILE,
+        ("run", "trap.api"),
+        ("validate",),
+        ("ls",),
+        ("gc", "--keep", "0"),
+        ("skills", "ls"),
+        ("test",),
+    ):
+        outcome = prey.run(*words).assert_nothing_left()
+        assert outcome.code != 70, outcome.err
 
 
 # -- with trust: the trap is one ---------------------------------------------------------------------------------------

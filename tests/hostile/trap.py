@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -167,6 +167,10 @@ class TrapMachine:
         return Outcome(
             (program, *words), answer["code"], out, err, packets, answer["touched"], marks, written
         )
+
+    def watch(self, paths: Sequence[Path]) -> None:
+        """Record from now on what happens to more files outside the project."""
+        self._ask(watch=[str(path) for path in paths])
 
     def leaks(self, project: Path) -> list[Path]:
         """The files of a project, and of the user's cache and state, that hold the content of a canary."""

@@ -79,7 +79,7 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
-    raw: dict[str, Any] = object_of(f"@{file}", "request") if file else {"message": flags.message}
+    raw: dict[str, Any] = object_of(context, f"@{file}", "request") if file else {"message": flags.message}
     return read_given(context, raw, flags)
 
 

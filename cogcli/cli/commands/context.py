@@ -42,7 +42,7 @@ def compile(
         hint = "cogcli context compile REQUEST.json --pack ID@VERSION"
         raise UsageError("usage.flag", lacking, hint=hint)
     found = find_pack(context.settings, pack)
-    given = request_from(object_of(f"@{request}", "request") if request else {"message": message})
+    given = request_from(object_of(context, f"@{request}", "request") if request else {"message": message})
     compiled = compile_request(context.settings, found, given)
     context.own["context"] = compiled.payload
     context.answer(dumps(compiled.payload) + "\n")

@@ -30,7 +30,7 @@ def import_file(
     context: CommandContext, file: Annotated[str, argument("FILE|-")], *, tenant: Tenant = None
 ) -> int:
     """Append statements to the graph of the project."""
-    data = read_stdin(context.screen, MAX_BYTES) if file == "-" else read_bytes(file)
+    data = read_stdin(context.screen, MAX_BYTES) if file == "-" else read_bytes(context, file)
     count, snapshot = import_lines(context.settings, data, file, tenant=tenant or "local")
     context.own["snapshot"] = snapshot._asdict()
     context.answer(f"{snapshot.ref}\n")

@@ -88,7 +88,7 @@ def evaluate(
         hint = "cogcli policy eval PACK --capability CAP --data FILE"
         raise UsageError("usage.flag", f"`{lacking}` is missing", hint=hint)
     found = find_pack(context.settings, pack)
-    verdict = evaluate_call(found, capability, object_of(f"@{data}", "--data"))
+    verdict = evaluate_call(found, capability, object_of(context, f"@{data}", "--data"))
     context.own["verdict"] = verdict.to_payload()
     context.answer(dumps(verdict.to_payload()) + "\n")
     if verdict.verdict in ("allow_with_gate", "escalate"):

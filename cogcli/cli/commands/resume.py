@@ -90,7 +90,7 @@ def resume(
         reject=tuple(flags.reject),
         by=flags.by or context.user,
         reason=flags.reason or "",
-        in_doubt=_doubt_answers(flags.in_doubt, flags.output),
+        in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
         allow_changed_specs=flags.allow_changed_specs,
         abort=_abort(flags),
         head=parse_hash(flags.head, "--head") if flags.head else "",
@@ -132,12 +132,14 @@ def _abort(flags: ResumeFlags) -> bool:
     return True
 
 
-def _doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAnswer, ...]:
+def _doubt_answers(
+    context: CommandContext, words: Sequence[str], outputs: Sequence[str]
+) -> tuple[DoubtAnswer, ...]:
     """The answers of `--in-doubt` and `--output`, which pair by their step, in the order of their words.
 
     Without a step both are for the only open call. Raises UsageError.
     """
-    given = _outputs(outputs)
+    given = _outputs(context, outputs)
     answers = []
     for typed in words:
         step, word = parse_step_word(typed, "--in-doubt", CHOICES)
@@ -153,7 +155,7 @@ def _doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtA
     return tuple(answers)
 
 
-def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
+def _outputs(context: CommandContext, texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
     """The objects of `--output` by their step. A text with `{` or `@` in front is an object, and anything else before
     `=` is a step."""
     found: dict[str | None, dict[str, Any]] = {}
@@ -165,5 +167,5 @@ def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
                 step, value = name, rest
         if step in found:
             raise wrong_flag("`--output` is given twice for one call", "keep one of them")
-        found[step] = object_of(value, "--output")
+        found[step] = object_of(context, value, "--output")
     return found
