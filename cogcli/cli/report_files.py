@@ -46,10 +46,11 @@ class RequestedReports(NamedTuple):
         """Write every report of a command that ends with `code`; annotations go to stderr.
 
         Where the command has those, a table of at most `most` rows is appended to the file GITHUB_STEP_SUMMARY.
-        Raises EnvironmentRefusal `env.disk`.
+        Raises EnvironmentRefusal `env.disk`, `project.link`.
         """
         for kind, path in self.files:
             if kind != GITHUB:
+                context.settings.inside(path)
                 _write_file(path, _render(context, kind, report_of, code))
         if any(file.kind == GITHUB for file in self.files):
             context.screen.notify(_render(context, GITHUB, report_of, code))

@@ -62,7 +62,7 @@ class Prey:
         })  # fmt: skip
         self.project.skill("asks", "trap.use.asks", {"text": "inputs.text"})
         home = self.machine.home.with_name("home-of-another")
-        home.mkdir()
+        home.mkdir(exist_ok=True)
         environ = {**TRUSTED, "HOME": str(home)}
         assert self.run("run", "trap.api", environ=environ).code == 0
         self.sealed = self.newest
@@ -91,10 +91,12 @@ def machine() -> Iterator[TrapMachine]:
 
 
 @pytest.fixture(scope="module")
-def prey(machine: TrapMachine) -> Prey:
+def prey(machine: TrapMachine) -> Iterator[Prey]:
+    """The project that every command meets. Afterwards no file holds the content of a canary."""
     made = Prey(machine, "prey")
     made.record_episodes()
-    return made
+    yield made
+    assert machine.leaks(made.root) == []
 
 
 # -- whether there is a value for everything ---------------------------------------------------------------------------
@@ -241,12 +243,6 @@ def test_doctor_asks_the_addresses_of_the_user_alone(prey: Prey) -> None:
     assert own == []
 
 
-def test_nothing_of_a_canary_is_written(prey: Prey) -> None:
-    """After all commands above, where they ran in this order."""
-    prey.run(*PROFILE)
-    assert prey.machine.leaks(prey.root) == []
-
-
 @pytest.mark.parametrize("words", [PROFILE, BRIEF], ids=lambda words: words[1])
 def test_a_shipped_skill_runs_as_in_an_empty_directory(prey: Prey, words: tuple[str, ...]) -> None:
     empty = prey.machine.project(f"empty-for-{words[1]}")
@@ -291,8 +287,10 @@ def test_an_allowed_host_gets_nothing_of_the_users_model(prey: Prey) -> None:
 
 
 @pytest.fixture(scope="module")
-def reader(prey: Prey) -> Prey:
-    """The prey, with a skill that reads the file at its default, and files of inputs."""
+def reader(machine: TrapMachine) -> Prey:
+    """A prey of its own, since the user has files read: with a skill that reads the file at its default, and links."""
+    prey = Prey(machine, "reader")
+    prey.record_episodes()
     outside = str(prey.machine.outside / "canary.md")
     prey.project.spec("skills/local/trap/reads/skill.yaml", {
         "id": "trap.reads", "version": "1.0.0", "name": "Reads", "description": "Reads.",
@@ -304,6 +302,7 @@ def reader(prey: Prey) -> Prey:
     prey.project.spec("inputs.json", {"path": outside})
     prey.project.write("inside.md", "# Notes\n\nThe harbour opens at six. Ships wait in the bay.\n")
     (prey.root / "linked.md").symlink_to(outside)
+    (prey.root / "elsewhere").symlink_to(prey.machine.outside)
     (prey.root / "linked.json").symlink_to(prey.machine.outside / "canary.json")
     return prey
 
@@ -334,6 +333,35 @@ NOT_TYPED: dict[str, tuple[str, ...]] = {
 def test_what_is_not_typed_gives_no_permission_to_read(reader: Prey, name: str) -> None:
     refused = reader.run(*NOT_TYPED[name]).assert_nothing_left()
     assert refused.code == 3, refused.err
+
+
+THROUGH_LINKS: dict[str, tuple[str, ...]] = {
+    "report": ("report", "SEALED", "-o", "elsewhere/report.html"),
+    "report over a file": ("report", "SEALED", "-o", "linked.md", "--force"),
+    "export": ("skills", "export", "trap.api", "--to", "elsewhere/exported"),
+    "schemas": ("schema", "--all", "-o", "elsewhere/schemas"),
+    "report of tests": ("test", "trap.api", "--report", "json:elsewhere/tests.json"),
+    "report of a check": ("validate", "--report", "sarif:elsewhere/checks.sarif"),
+    "anchor": ("verify", "--all", "--anchor", "linked.json"),
+    "API document": ("new", "binding", "new.one", "--from-openapi", "elsewhere/api.yaml"),
+    "folder of another tool": ("import", "agent-skills", "elsewhere"),
+    "registry of another tool": ("import", "agent-skills", "reg", "elsewhere"),
+    "facts": ("knowledge", "import", "linked.json"),
+    "data": ("policy", "eval", "trap@1.0.0", "--capability", "trap.use.api", "--data", "linked.json"),
+    "pack": ("pack", "check", "linked.json"),
+    "spec": ("validate", "elsewhere/services/local/elsewhere.yaml"),
+    "scenario": ("openapi", "verify-bindings", "--scenario", "linked.json"),
+    "new project": ("new", "project", "elsewhere/project"),
+}
+"""Commands with a path of the project that leads out of it."""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", THROUGH_LINKS)
+def test_a_named_path_of_the_project_does_not_lead_out_of_it(reader: Prey, name: str) -> None:
+    words = [reader.sealed if word == "SEALED" else word for word in THROUGH_LINKS[name]]
+    refused = reader.run(*words).assert_nothing_left()
+    assert refused.code in (2, 3), refused.err
 
 
 def test_a_client_and_an_episode_give_no_permission_to_read(reader: Prey) -> None:

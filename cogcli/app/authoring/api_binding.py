@@ -79,10 +79,11 @@ class _Bound(NamedTuple):
 def new_binding(settings: Settings, asked: BindingRequest) -> Made:
     """Make capability, binding and service of one operation, or of all that can be bound.
 
-    Raises UsageError, EnvironmentRefusal `project.none` `env.disk`; then nothing was written.
+    Raises UsageError, EnvironmentRefusal `project.none` `project.link` `env.disk`; then nothing was written.
     """
     project_of(settings)
     _require_id(asked)
+    settings.inside(asked.file)
     return _Command(settings, asked, read_api(asked.file)).make()
 
 

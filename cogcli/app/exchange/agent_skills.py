@@ -114,7 +114,7 @@ _NAMED: Final = ("choices", "variables")
 def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
     """The setup for the tool's folder and that of its registry, for the project here, which need not exist yet.
 
-    Raises UsageError for a folder that is none or holds no specs, EnvironmentRefusal `config.key`.
+    Raises UsageError for a folder that is none or holds no specs, EnvironmentRefusal `config.key`, `project.link`.
     """
     return _Proposal(settings, runtime, registry).setup()
 
@@ -125,6 +125,8 @@ class _Proposal:
     def __init__(self, settings: Settings, runtime: str, registry: str | None) -> None:
         self.settings = settings
         self.home = settings.project or settings.base
+        for folder in (runtime, registry):
+            settings.inside(folder or runtime)
         tool = require_folder(runtime, "RUNTIME")
         beside = os.path.join(os.path.dirname(tool), BESIDE)
         if registry is None and not _holds_skills(tool) and os.path.isdir(beside):

@@ -48,6 +48,8 @@ def report(
     """Write one self-contained HTML page about an episode, or a comparison of several; stdout gets its path."""
     directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
     path = _output(o, directories, force=force, opened=open, json=context.json)
+    if path is not None:
+        context.settings.inside(path)
     sources = [read_source(directory, context.warn) for directory in directories]
     page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
     context.own["episodes"] = [{"episode_id": source.name, "status": source.status} for source in sources]

@@ -49,6 +49,7 @@ def schema(
 def _write_all(context: CommandContext, folder: str | None) -> int:
     if folder is None:
         raise wrong_value("`--all` needs `-o DIR`")
+    context.settings.inside(folder)
     written, known = [], ids_of(context.settings)
     try:
         os.makedirs(folder, exist_ok=True)

@@ -74,6 +74,8 @@ def verify(
         return _print_heads(context)
     if anchor is not None and not all:
         raise wrong_flag("`--anchor` is for all episodes", "add --all")
+    if anchor is not None:
+        context.settings.inside(anchor)
     anchored = {} if anchor is None else read_anchor(anchor)
     directories = _directories(context, names, all=all)
     if head is not None and len(directories) != 1:
