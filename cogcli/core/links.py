@@ -10,6 +10,8 @@ import os
 
 from cogcli.core.errors import EnvironmentRefusal
 
+LEAVES = "project.link"
+"""The code of the error about such a link."""
 BY_DESCRIPTOR = os.open in os.supports_dir_fd
 """Whether names can be resolved inside an open directory. Windows cannot; there a directory is found by its path."""
 
@@ -59,7 +61,7 @@ def link_refusal(link: str) -> EnvironmentRefusal:
         place = os.path.relpath(link, here)
     shown = place.replace(os.sep, "/")
     return EnvironmentRefusal(
-        "project.link",
+        LEAVES,
         f"`{shown}` is a link that leaves the project, which is not trusted",
         expected="a path inside the project",
         found=f"a link to `{target}`",

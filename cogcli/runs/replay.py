@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.core.links import LEAVES
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.engine.run import SKILL, Request, execute
@@ -166,13 +167,16 @@ def find_changed_specs(
     open_registry: Callable[[], Registry], started: Event, pinned: Catalog
 ) -> dict[str, str]:
     """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
+    Raises EnvironmentRefusal `project.link`: what is behind such a link is not compared.
 
     Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
     try:
         current = reach_recorded(open_registry(), started, lambda: pinned).pins
-    except CogcliError:
+    except CogcliError as error:
+        if error.code == LEAVES:
+            raise
         return {}
     return {
         key: current[key]

@@ -319,6 +319,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "specs are listed": ("skills", ("skills", "ls")),
     "a spec is shown": ("capabilities/demo.text.upper.yaml", ("capabilities", "show", "demo.text.upper")),
     "settings are read": ("cogcli.toml", ("skills", "ls")),
+    "a replay compares specs": ("skills/local", ("replay", "@last")),
     "scenarios are read": ("tooling/openapi_scenarios", ("openapi", "verify-bindings", "--all")),
 }
 
