@@ -18,10 +18,13 @@ def main() -> None:
     parser.add_argument("--scripts", type=Path, help="a JSON file: lists of replies by name")
     given = parser.parse_args()
     scripts = json.loads(given.scripts.read_text(encoding="utf-8")) if given.scripts else {}
-    with TinyModel(seed=given.seed, key=given.key, scripts=scripts, port=given.port) as server:
+    # The signal may come at any time, also while the model closes.
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        TinyModel(seed=given.seed, key=given.key, scripts=scripts, port=given.port) as server,
+    ):
         print(server.base_url, flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.closing.wait()
+        server.closing.wait()
 
 
 if __name__ == "__main__":

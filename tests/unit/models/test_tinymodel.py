@@ -136,5 +136,5 @@ def test_as_a_process_it_says_where_it_is(tmp_path: Path) -> None:
         assert ask(model("openai", "script:s", base_url=base), request()).text == "hello"
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        process.communicate()
+        process.communicate(timeout=30)
+    assert process.returncode == 0
