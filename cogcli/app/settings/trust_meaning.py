@@ -23,15 +23,17 @@ from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.source_lines import hide_secrets
 from cogcli.core.toml_bounds import find_excess
 from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
-from cogcli.specs.host_layout import ACTIVE_FILE, SERVICES_FILE
+from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import builtin_root
-from cogcli.specs.layout import POLICY_FILE
 from cogcli.specs.pack import VERDICTS
+from cogcli.specs.service import IN_ADDRESS
+from cogcli.specs.service_variables import ADDRESSES
 from cogcli.yaml.reader import DOCUMENT, parse
 
 # Each of these begins at a fixed text: a search from every letter of a long word would take the square of its length.
 _HOST: Final = re.compile(r"://(?:[^/?#\s\"'@]*@)?([^/?#\s\"',;<>@]+)")
+_PLAIN_HOST: Final = re.compile(r"(?i:http)" + _HOST.pattern)
 _USER: Final = re.compile(r"://[^/?#\s\"'@]*@")
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _LONGEST_SETTINGS: Final = 256 * 1024
@@ -39,6 +41,9 @@ _LONGEST_LINE: Final = 400
 _MOST_LINES: Final = 2000
 _MOST_MEANINGS: Final = 40
 _LARGEST_DIFF: Final = 512 * 1024
+
+_ISOLATIONS: Final = ("thread", "process", "sandbox")
+"""Where a function may run, the least apart first."""
 
 Declarations = dict[tuple[str, str], dict[str, Any]]
 """By kind and subject what each file declares, by the name of the file."""
@@ -171,20 +176,15 @@ def _declared(name: str, data: bytes | None) -> dict[tuple[str, str], Any]:
     value = _value_of(name, data) if data is not None and _is_spec(name) else None
     if value is None:
         return {}
-    if "id" not in value and ("paths" in value or "servers" in value):
-        return dict(_document(name, value))
-    parts = name.split("/")
-    for folder, read in _READERS.items():
-        if folder in parts[:-1]:
-            return dict(read(name, value))
-    if parts[-1] == SERVICES_FILE:
-        entries = object_of(value.get("services")).items()
-        return {
-            key: each for id, entry in entries for key, each in _service(name, {**object_of(entry), "id": id})
-        }
-    if parts[-1] == ACTIVE_FILE:
-        return {("choice", str(id)): binding for id, binding in value.items()}
-    return dict(_settings(value)) if name == PROJECT_FILE else {}
+    if name == PROJECT_FILE:
+        return dict(_settings(value))
+    # A channel, a pack or a root may have the name of a spec folder, and a document may have any key. So a file is read
+    # as all that it can be.
+    *folders, file = name.split("/")
+    readers = [read for folder, key, read in _READERS if folder in folders and key in value]
+    readers += [read for own, read in _FILES if own == file]
+    readers += [_document] if "paths" in value or "servers" in value else []
+    return {key: each for read in readers for key, each in read(name, value)}
 
 
 Declared = Iterator[tuple[tuple[str, str], Any]]
@@ -192,8 +192,10 @@ Declared = Iterator[tuple[tuple[str, str], Any]]
 
 def _capability(name: str, raw: dict[str, Any]) -> Declared:
     id = str(raw.get("id"))
+    properties = object_of(raw.get("properties"))
     yield ("safety", id), raw.get("safety")
-    yield ("effect", id), object_of(raw.get("properties")).get("side_effects")
+    yield ("effect", id), properties.get("side_effects")
+    yield ("repeat", id), properties.get("idempotent") is True
     yield ("base", id), raw.get("extends")
 
 
@@ -212,14 +214,26 @@ def _pack(name: str, raw: dict[str, Any]) -> Declared:
     hosts = object_of(raw.get("tooling_layer")).get("hosts")
     yield ("pack hosts", pack), None if hosts is None else _texts(hosts)
     yield ("setting", f"{pack}: safety_mode"), object_of(meta.get("defaults")).get("safety_mode")
+    yield ("setting", f"{pack}: read_only_actions"), policy.get("read_only_actions")
+    tools = object_of(object_of(raw.get("tooling_layer")).get("capabilities"))
+    for tool, entry in tools.items():
+        yield ("setting", f"{pack}: {tool}: approval_mode"), object_of(entry).get("approval_mode")
+    memory = object_of(raw.get("memory_layer"))
+    for key in ("consent", "max_class", "auto_promote"):
+        yield ("setting", f"{pack}: memory_layer.{key}"), memory.get(key)
 
 
 def _service(name: str, raw: dict[str, Any]) -> Declared:
     service = f"service {raw.get('id')}"
-    yield ("host", service), _hosts_in(raw)
+    yield ("host", service), _hosts_in(_with_defaults(raw))
+    yield ("plain", service), _hosts_in(_with_defaults(raw), _PLAIN_HOST)
     yield ("variable", service), _variables_in(raw)
     yield ("program", service), _program_of(raw)
+    yield ("directory", service), raw.get("cwd")
+    for variable, text in object_of(raw.get("env")).items():
+        yield ("environment", f"{service}: variable {variable}"), text
     yield ("module", service), raw.get("module")
+    yield ("isolation", service), raw.get("isolation")
     yield ("document", service), raw.get("spec_ref")
     yield ("network", service), raw.get("network") == "private"
 
@@ -234,18 +248,38 @@ def _binding(name: str, raw: dict[str, Any]) -> Declared:
 
 
 def _skill(name: str, raw: dict[str, Any]) -> Declared:
-    yield ("calls", f"skill {raw.get('id')}"), set(_members(raw, "uses"))
+    skill = f"skill {raw.get('id')}"
+    yield ("calls", skill), set(_members(raw, "uses"))
+    yield ("host", skill), _hosts_in(raw)
 
 
 def _policy(name: str, raw: dict[str, Any]) -> Declared:
-    if name.endswith(POLICY_FILE):
-        for id, binding in object_of(raw.get("defaults")).items():
-            yield ("choice", str(id)), binding
+    for id, binding in object_of(raw.get("defaults")).items():
+        yield ("choice", str(id)), binding
+
+
+def _active(name: str, raw: dict[str, Any]) -> Declared:
+    for id, binding in raw.items():
+        yield ("choice", str(id)), binding
+
+
+def _overrides(name: str, raw: dict[str, Any]) -> Declared:
+    for entry in map(object_of, list_of(raw.get("overrides"))):
+        chosen = str(entry.get("binding") or f"service {entry.get('service')}")
+        for id in list_of(entry.get("capabilities")):
+            yield ("override", str(id)), f"{chosen} ({entry.get('mode') or 'replace'})"
+
+
+def _services(name: str, raw: dict[str, Any]) -> Declared:
+    for id, entry in object_of(raw.get("services")).items():
+        yield from _service(name, {**object_of(entry), "id": id})
 
 
 def _document(name: str, raw: dict[str, Any]) -> Declared:
     paths = object_of(raw.get("paths"))
     for path, item in paths.items():
+        if "$ref" in object_of(item):
+            yield ("operation", f"{name}: path {path}"), str(item["$ref"])
         for method, operation in object_of(item).items():
             if method in _METHODS and isinstance(operation, dict):
                 called = f"{method.upper()} {path}"
@@ -261,22 +295,43 @@ def _settings(value: dict[str, Any], above: str = "") -> Declared:
             yield ("setting", f"{above}{key}"), member
 
 
-_READERS: Final[dict[str, Callable[[str, dict[str, Any]], Declared]]] = {
-    "skills": _skill,
-    "capabilities": _capability,
-    "bindings": _binding,
-    "services": _service,
-    "packs": _pack,
-    "policies": _policy,
-}
+_Read = Callable[[str, dict[str, Any]], Declared]
+_READERS: Final[tuple[tuple[str, str, _Read], ...]] = (
+    ("skills", "steps", _skill),
+    ("capabilities", "version", _capability),
+    ("bindings", "capability", _binding),
+    ("services", "kind", _service),
+    ("packs", "pack_meta", _pack),
+    ("policies", "defaults", _policy),
+)
+"""Per kind the folder that its files are in, at any depth, and a key that no file of the kind is loaded without."""
+_FILES: Final[tuple[tuple[str, _Read], ...]] = (
+    (SERVICES_FILE, _services),
+    (ACTIVE_FILE, _active),
+    (OVERRIDES_FILE, _overrides),
+)
 
 
 def _texts(value: Any) -> set[str]:
     return set(map(str, list_of(value)))
 
 
-def _hosts_in(value: Any) -> set[str]:
-    return {host.lower() for text in _all_texts(value) for host in _HOST.findall(text)}
+def _hosts_in(value: Any, pattern: re.Pattern[str] = _HOST) -> set[str]:
+    return {host.lower() for text in _all_texts(value) for host in pattern.findall(text)}
+
+
+def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
+    """A service whose addresses have the defaults of its variables."""
+    defaults = {
+        name: object_of(each).get("default") for name, each in object_of(raw.get("variables")).items()
+    }
+
+    def filled(address: Any) -> Any:
+        if not isinstance(address, str):
+            return address
+        return IN_ADDRESS.sub(lambda found: str(defaults.get(found[1]) or found[0]), address)
+
+    return {**raw, **{key: filled(raw[key]) for key in ADDRESSES if key in raw}}
 
 
 def _variables_in(raw: dict[str, Any]) -> set[str]:
@@ -289,7 +344,7 @@ def _program_of(raw: dict[str, Any]) -> str | None:
     command = raw.get("command")
     if not isinstance(command, str):
         return None
-    return _masked(" ".join((command, *map(str, list_of(raw.get("args"))))))
+    return " ".join((command, *map(str, list_of(raw.get("args")))))
 
 
 def _all_texts(value: Any) -> Iterator[str]:
@@ -325,6 +380,7 @@ def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
     if kind == "safety":
         yield from _weaker_safety(subject, before, after)
         return
+    declared_before = before is not _MISSING
     before, after = (None if value is _MISSING else value for value in (before, after))
     if kind == "rule":
         yield from _weaker_rule(subject, object_of(before), object_of(after))
@@ -340,8 +396,19 @@ def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
         if before is not None and before != after:
             yield f"{subject}: {_GONE[kind]} {'is gone' if after is None else 'has changed'}"
     elif kind == "effect":
-        if before is not False and after is False and before is not None:
+        if declared_before and before is not False and after is False:
             yield f"capability {subject} now declares no side effects"
+    elif kind == "repeat":
+        if declared_before and after and not before:
+            yield f"capability {subject} may now be called again after a failure"
+    elif kind == "isolation":
+        ranks = [_rank(_ISOLATIONS, str(value or "process")) for value in (before, after)]
+        if (declared_before or after) and ranks[1] < ranks[0]:
+            yield f"{subject}: isolation {after or 'process'}, was {before or 'process'}"
+    elif kind == "environment":
+        name = subject.rpartition(" ")[2]
+        if after is not None and before != after:
+            yield _changed(subject, _shown(name, before) if declared_before else None, _shown(name, after))
     elif kind == "network":
         if after and not before:
             yield f"{subject}: may reach private addresses"
@@ -354,6 +421,7 @@ def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
 
 _NEW: Final = {
     "host": "new host",
+    "plain": "calls without encryption",
     "variable": "new variable or secret",
     "permission": "may now call",
     "calls": "now calls",
@@ -365,11 +433,13 @@ _GONE: Final = {
 }
 _REPLACED: Final = {
     "program": "{}: new program",
+    "directory": "{}: starts in",
     "module": "{}: new module",
     "document": "{}: new document",
     "call": "{} calls",
     "operation": "{} is",
     "choice": "capability {} is called through",
+    "override": "capability {} is always called through",
 }
 
 
@@ -404,9 +474,11 @@ def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{capability}: trust_level {new.get('trust_level') or 'sandbox'}, was {old['trust_level']}"
     if old.get("requires_confirmation") is True and new.get("requires_confirmation") is not True:
         yield f"{capability} no longer requires confirmation"
+    if old.get("reversible") is False and new.get("reversible") is not False:
+        yield f"{capability} no longer says that its effect cannot be undone"
     for phase in GATES:
-        gates = {str(gate.get("capability")): gate for gate in map(object_of, list_of(new.get(phase)))}
-        for gate in map(object_of, list_of(old.get(phase))):
+        gates = {str(gate.get("capability")): gate for gate in _gates_in(new, phase)}
+        for gate in _gates_in(old, phase):
             yield from _weaker_gate(capability, gate, gates.get(str(gate.get("capability"))))
     targets, were = _texts(new.get("allowed_targets")), _texts(old.get("allowed_targets"))
     if were and not targets:
@@ -415,6 +487,12 @@ def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{capability} may reach {', '.join(sorted(targets - were))}"
     for lost in sorted(_texts(old.get("scope_constraints")) - _texts(new.get("scope_constraints"))):
         yield f"{capability} loses the constraint {lost}"
+
+
+def _gates_in(safety: dict[str, Any], phase: str) -> Iterator[dict[str, Any]]:
+    """The gates of a phase; one may be written as a name."""
+    for gate in list_of(safety.get(phase)):
+        yield {"capability": gate} if isinstance(gate, str) else object_of(gate)
 
 
 def _weaker_gate(capability: str, old: dict[str, Any], new: dict[str, Any] | None) -> Iterator[str]:
