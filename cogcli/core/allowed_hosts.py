@@ -63,12 +63,9 @@ def _literal_refusal(host: str) -> str:
 
 
 def _split_port(text: str) -> tuple[str, str]:
-    """The host in lower-case ASCII, and the port or nothing."""
+    """The host in lower case, and the port or nothing. A name that is not ASCII is no host that is allowed: which one
+    it stands for depends on the version of IDNA."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isascii() or not port.isdigit():
         host, port = text.strip(), ""
-    try:
-        ascii_host = host.encode("idna").decode()
-    except UnicodeError:
-        ascii_host = host
-    return ascii_host.lower().removesuffix("."), port
+    return host.lower().removesuffix("."), port

@@ -208,6 +208,10 @@ def _add_program_files(
     for folder in set_to:
         if _is_of(folder, project, home, stat.S_ISDIR):
             found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
+    # Python imports from the folder of the script that it runs.
+    for script in given:
+        if script.endswith(".py") and _is_of(script, project, home, stat.S_ISREG):
+            found.add_tree(os.path.dirname(script), _is_imported, _is_of_project, installed=False)
     # Python runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
     for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):

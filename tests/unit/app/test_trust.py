@@ -655,3 +655,14 @@ def test_looking_at_a_project_of_ordinary_size_takes_little(place: Place) -> Non
     begun = time.process_time()
     assert place.now
     assert time.process_time() - begun < 0.5
+
+
+def test_what_a_script_can_import_from_its_folder_counts(place: Place) -> None:
+    place.program("../programs/python")
+    place.write("tools/server.py", "import helper\n")
+    place.write("tools/helper.py", "")
+    place.write("services/one.yaml", service("one", command="../programs/python", args=["tools/server.py"]))
+    place.accept()
+    assert place.now
+    place.write("tools/helper.py", "import os\n")
+    assert ("changed", "tools/helper.py") in place.now.changes
