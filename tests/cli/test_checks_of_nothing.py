@@ -19,8 +19,10 @@ GOOD = "metadata:\n  examples:\n    - {inputs: {text: a}, outputs: {text: A}}\n"
 
 
 @pytest.fixture
-def shop(project: Project) -> Project:
-    """A project that is not trusted, with a capability of its own and an example."""
+def shop(ordinary_path: Path, warm_cache: Path) -> Project:
+    """A project that is not trusted, with a capability of its own and an example, in a folder that documents are read
+    in."""
+    project = Project(ordinary_path, warm_cache)
     project.services("def upper(text: str) -> dict[str, str]:\n    return {'text': text.upper()}\n")
     project.capability("shop.text.upper", "upper", extra=GOOD)
     del project.env["COGCLI_TRUST_PROJECT"]

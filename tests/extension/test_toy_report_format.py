@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,8 @@ def test_a_renderer_and_its_row_are_all_that_a_format_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RENDERERS, "toy", toy)
-    context: Any = None  # only the whole envelope and annotations ask it
+    # Only the whole envelope and annotations ask for more than the place of a file.
+    context: Any = SimpleNamespace(settings=SimpleNamespace(inside=str))
     path = str(tmp_path / "toy.txt")
     requested = parse_reports([f"toy:{path}"], without=("github",))
     requested.write(context, lambda: REPORT, 1)
