@@ -39,7 +39,7 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 2 findings, not sealed",
     ),
     ("sealed", "swap"): ("1 1 finding", "1 1 finding", "1 1 finding", "1 2 findings"),
-    ("sealed", "delete"): ("0 no episode", "0 no episode", "0 no episode", "1 1 finding"),
+    ("sealed", "delete"): ("3 no episode", "3 no episode", "3 no episode", "1 1 finding"),
     ("sealed", "roll back"): (
         "0 nothing altered, not sealed",
         "0 consistent, unsigned, not sealed",
@@ -82,7 +82,7 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 1 finding, not sealed",
         "1 2 findings, not sealed",
     ),
-    ("paused", "delete"): ("0 no episode", "0 no episode", "0 no episode", "1 1 finding"),
+    ("paused", "delete"): ("3 no episode", "3 no episode", "3 no episode", "1 1 finding"),
     ("paused", "roll back"): (
         "0 nothing altered, not sealed",
         "0 consistent, unsigned, not sealed",
@@ -125,7 +125,7 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 1 finding, not sealed",
         "1 2 findings, not sealed",
     ),
-    ("killed", "delete"): ("0 no episode", "0 no episode", "0 no episode", "1 1 finding"),
+    ("killed", "delete"): ("3 no episode", "3 no episode", "3 no episode", "1 1 finding"),
     ("killed", "roll back"): (
         "0 consistent, vouched for in part, not sealed",
         "0 consistent, unsigned, not sealed",
