@@ -144,8 +144,8 @@ class _Worker:
 
     def _work(self, job: Job) -> WorkedJob:
         profile, _ = self._store.profile(job.tenant_id, job.user_id)
-        of = self._store.interactions(job.tenant_id, job.user_id, job.from_n, job.to_n)
-        if not of:  # forgotten since
+        of = self._interactions(job, job.from_n)
+        if not of:  # forgotten since, or all of them refused
             return WorkedJob(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
         try:
             learned, transcript = self._learn(job, profile, of)
@@ -162,12 +162,17 @@ class _Worker:
         ids = [each.id_for(job.tenant_id, job.user_id) for each in proposals] if outcome == "done" else []
         return WorkedJob(job, outcome, proposal_ids=tuple(ids))
 
+    def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
+        """The interactions of a job's user from this number on that a model may read."""
+        found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
+        return [each for each in found if each.may_be_learned_from]
+
     def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, dict[str, Any]]:
         """What a job says of its user, and how it was found. Raises _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
-                of = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
+                of = self._interactions(job, from_n)
             learned = fold_interactions(profile, map(_interaction_payload, of))
             asked_before = {name: job.transcript[name] for name in ("usage",) if name in job.transcript}
             return learned, {"model": "template", "notes": list(learned.notes), **asked_before}

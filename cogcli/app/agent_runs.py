@@ -75,11 +75,15 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None
     """Keep a run as an interaction of its user, and what it adds to its conversation; again changes nothing. Where the
     store cannot be written all of it is in the log."""
     pack, request = invocation.pack, invocation.request
+    query = request.message
+    if ended.withheld:
+        message = ended.messages[0]
+        query = f"{message['content']} {message['message_hash']}"
     made = Interaction(
         ended.run_id,
         ended.episode_id,
         ended.event_id,
-        request.message,
+        query,
         ended.response,
         ended.success,
         ended.mode,
@@ -94,6 +98,7 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None
         pack.memory.auto_promote,
         pack.memory.confidence_floor,
         max("internal", pack.data_classification, key=DATA_CLASSES.index),
+        ended.withheld,
     )
     counts = invocation.safety_mode != "read_only"
     session = _continued(invocation.fetched.session, ended)

@@ -23,7 +23,10 @@ def is_agents(started: Mapping[str, Any]) -> bool:
 
 def invoke_command(started: Mapping[str, Any]) -> str:
     """The `agent invoke` with the request, pack, limits and permissions that the payload of `run.started` holds; what
-    flags cannot say is left out."""
+    flags cannot say is left out. If a guardrail refused the message, the episode does not hold its text: then the
+    help of `agent invoke`."""
+    if _request(started).get("refused_by"):
+        return "cogcli agent invoke --help"
     return join(["cogcli", "agent", "invoke", *_words(started)])
 
 
@@ -35,6 +38,10 @@ def no_rerun(episode_id: str, started: Mapping[str, Any]) -> UsageError:
     lacking += [f"user.{name}" for name in ("role", "consent") if user.get(name)]
     lacking += ["focus"] if request.get("focus") not in (None, "", "off") else []
     hint = "an agent plans anew: ask it again"
+    if request.get("refused_by"):
+        hint = (
+            "a guardrail refused its message, and the episode holds only the hash: ask with another message"
+        )
     if lacking:
         hint += f"; of its request {', '.join(lacking)} can only stand in a file"
     text = f"`{episode_id}` is the run of an agent: `rerun` repeats skills"

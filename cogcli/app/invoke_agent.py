@@ -15,7 +15,7 @@ from cogcli.app.compile_context import GivenRequest, fetch
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.cognition.invocation import Invocation, invocation_of
+from cogcli.cognition.invocation import Invocation, invocation_of, refuse_message
 from cogcli.cognition.loop import agent_run
 from cogcli.cognition.model_calls import OnResponse
 from cogcli.cognition.model_planner import ModelPlanner
@@ -113,8 +113,12 @@ def _reach(
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
     made = invocation_of(catalog, selection, given.given.request, asked)
+    refused = refuse_message(made)
+    if refused is not None:
+        made = invocation_of(catalog, selection, refused, asked)
     entities = tuple(made.intent.slots.values())
-    fetched = fetch(settings, made.pack, made.request, entities, memory=given.memory)
+    recalls = given.memory and refused is None
+    fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
     made = made._replace(fetched=fetched, asked=asked._replace(intent=made.intent.intent))
     return catalog, selection, made, found
 

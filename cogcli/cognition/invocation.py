@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.agent.compaction import Compaction, compact_messages
+from cogcli.agent.withheld import withheld
 from cogcli.context.inputs import AgentRequest, CompileInput, Edge, PromotedMemory, RunContext, User
 from cogcli.context.intent import IntentResult, resolve_intent
 from cogcli.context.tokenizer import ESTIMATE
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.redact import Redactor
 from cogcli.events.envelope import Event
+from cogcli.governance.guardrails import matching
 from cogcli.governance.policy import Policy
 from cogcli.governance.run_policy import Requester, RunPolicy
 from cogcli.runs.policy import ceiling_of, governed_by, limits_of, pack_of
@@ -183,6 +186,23 @@ def invocation_of(
     return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
 
 
+def refuse_message(made: Invocation) -> AgentRequest | None:
+    """The request without its text if a guardrail refuses its message, else None: with the ids of the guardrails and
+    the hash of the message, and without parameters and attachments, which could repeat it."""
+    request = made.request
+    refused_by = tuple(each.id for each in matching(made.pack.policy.must_refuse, request.message))
+    if not refused_by:
+        return None
+    return request._replace(
+        message=withheld(f"must_refuse:{refused_by[0]}"),
+        intent=made.intent.intent,
+        params={},
+        attachments=(),
+        refused_by=refused_by,
+        message_hash=digest_of(request.message),
+    )
+
+
 def intent_of(pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]) -> IntentResult:
     """What a request means, by its pack alone."""
     run = RunContext("", "", pack.tenant)
@@ -207,7 +227,8 @@ def request_of(payload: Mapping[str, Any]) -> AgentRequest:
     user = payload.get("user") or {}
     named = User(user.get("user_id", "default"), user.get("role", ""), tuple(user.get("consent") or ()))
     members = {name: value for name, value in payload.items() if name in AgentRequest._fields}
-    return AgentRequest(**{**members, "user": named, "attachments": tuple(payload.get("attachments") or ())})
+    lists = {name: tuple(payload.get(name) or ()) for name in ("attachments", "refused_by")}
+    return AgentRequest(**{**members, "user": named, **lists})
 
 
 def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:

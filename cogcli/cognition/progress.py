@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from cogcli.agent.prompts import LOOP
+from cogcli.agent.withheld import withheld
 from cogcli.cognition.ends import LoopEnding, denied, refused, unplanned
 from cogcli.cognition.escalation import Escalation
 from cogcli.cognition.invocation import Invocation
@@ -13,6 +14,7 @@ from cogcli.cognition.observer import Observer
 from cogcli.cognition.planner import Candidate, Planner, TurnPlan, decision_of
 from cogcli.cognition.reasoning import Reasoning
 from cogcli.cognition.turn_record import TurnRecord
+from cogcli.core.canonical import digest_of
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import RootRun
 from cogcli.events import build
@@ -44,6 +46,8 @@ class EndedRun(NamedTuple):
     messages: tuple[dict[str, Any], ...]
     reasoning: dict[str, Any] | None
     """None where no model reasons."""
+    withheld: str = ""
+    """Why no store keeps the text of the message; empty if the stores keep it."""
 
 
 Finish = Callable[[EndedRun], None]
@@ -65,6 +69,8 @@ class Progress:
         self.reasoning: Reasoning | None = None
         """What a planner that asks a model keeps."""
         self.ending: LoopEnding | None = None
+        self.withheld = ""
+        """Why no store keeps the text of the message, and nothing is learned of it; empty if a model may read it."""
         self.candidate = Candidate(planner.name)
         self.plan: TurnPlan | None = None
         self.response = ""
@@ -111,9 +117,12 @@ class Progress:
     def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
         """What the run leaves, when its decision is recorded."""
         request, success = self.given.request, outcome.status == "ok"
-        said = [("user", request.message, self.root.first.timestamp)]
-        said += [("assistant", self.response, decision.timestamp)] if self.response else []
+        said = [self._message("user", request.message, self.root.first.timestamp)]
+        said += [self._message("assistant", self.response, decision.timestamp)] if self.response else []
         state = self.reasoning.state if self.reasoning else None
+        if self.withheld:
+            digest = request.message_hash or digest_of(request.message)
+            said[0] = {**said[0], "content": withheld(self.withheld), "message_hash": digest}
         return EndedRun(
             self.root.run.state.run_id,
             decision.episode_id,
@@ -126,9 +135,14 @@ class Progress:
             self.seen.calls,
             self.candidate.template,
             outcome.error.code if outcome.error else "",
-            tuple({"role": role, "content": text, "timestamp": at} for role, text, at in said),
-            state.reasoning.to_payload() if state else None,
+            tuple(said),
+            state.reasoning.to_payload() if state and not self.withheld else None,
+            self.withheld,
         )
+
+    @staticmethod
+    def _message(role: str, text: str, at: str) -> dict[str, Any]:
+        return {"role": role, "content": text, "timestamp": at}
 
     # -- what ends a loop, or turns it ---------------------------------------------------------------------------------
 

@@ -74,12 +74,17 @@ def _compile(loop: Progress) -> CompiledContext:
     given = loop.given
     context = _compiled(loop)
     loop.policy.note_facts(context.compilation.evidence.facts)
-    if loop.ending is None and context.refused:
+    if context.refused or context.overpacked:
+        loop.withheld = context.refused or overpacked().reason
+    if loop.ending is not None:
+        return context
+    if context.refused:
         loop.ending = refused(context.refused, given.pack.decisions.intents)
-    elif loop.ending is None and context.overpacked:
+    elif context.overpacked:
         loop.ending = overpacked()
-    if loop.ending is None and loop.turn == 1:
+    elif loop.turn == 1:
         loop.ask_for(given.request.message)
+        loop.withheld = loop.ending.reason if loop.ending else ""
     return context
 
 

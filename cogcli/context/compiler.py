@@ -45,8 +45,11 @@ class CompiledContext(NamedTuple):
 
     @property
     def refused(self) -> str:
-        """Why no model is asked: an unknown intent, or a guardrail; empty where one may be."""
+        """Why no model is asked: an unknown intent, or a guardrail; empty where one may be. The guardrail comes first
+        if it refused the message before the run began."""
         found = self.compilation
+        if found.given.request.refused_by:
+            return f"must_refuse:{found.given.request.refused_by[0]}"
         return found.intent.refused or next((f"must_refuse:{id}" for id in found.policy.must_refuse), "")
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.core.jsonvalue import NOTHING
@@ -25,6 +25,9 @@ class User(NamedTuple):
         return self.user_id != "default"
 
 
+_OF_REFUSAL: Final = ("refused_by", "message_hash")
+
+
 class AgentRequest(NamedTuple):
     """One request to an agent."""
 
@@ -38,11 +41,18 @@ class AgentRequest(NamedTuple):
     attachments: tuple[dict[str, Any], ...] = ()
     request_id: str = ""
     session_id: str = ""
+    refused_by: tuple[str, ...] = ()
+    """The guardrails that refuse the message. If there are any, `message` is a notice that replaces the text."""
+    message_hash: str = ""
+    """The hash of the refused text."""
 
     def to_payload(self) -> dict[str, Any]:
-        """The request as JSON, by which it is hashed."""
+        """The request as JSON, by which it is hashed. Only a refused request has the two members of a refusal."""
         user = {**self.user._asdict(), "consent": list(self.user.consent)}
-        return {**self._asdict(), "user": user, "attachments": list(self.attachments)}
+        payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}
+        if self.refused_by:
+            return {**payload, "refused_by": list(self.refused_by)}
+        return {name: value for name, value in payload.items() if name not in _OF_REFUSAL}
 
 
 class RunContext(NamedTuple):

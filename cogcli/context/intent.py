@@ -25,8 +25,12 @@ class IntentResult(NamedTuple):
 
 
 def resolve_intent(given: CompileInput) -> IntentResult:
-    """The intent of the request if it names one of the catalog, else the one whose patterns and phrases fit best."""
+    """The intent of the request if it names one of the catalog, else the one whose patterns and phrases fit best. A
+    refused request has no slots and no parameters: they could repeat its message."""
     catalog, request = given.pack.decisions.intents, given.request
+    if request.refused_by:
+        known = request.intent in catalog
+        return IntentResult(request.intent, "") if known else IntentResult("", UNKNOWN)
     if request.intent:
         chosen = request.intent if request.intent in catalog else ""
         scores: dict[str, int] = {}

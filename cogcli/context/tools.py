@@ -56,6 +56,8 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
         verdict = _verdict(given, intent, id, {})
         if not verdict.allows and verdict.stage != "situation":
             prohibited[id] = verdict.reason
+    if given.request.refused_by:
+        return PolicyResult(given.request.refused_by, (), prohibited)
     return PolicyResult(
         tuple(each.id for each in matching(policy.must_refuse, message)),
         tuple(each.id for each in matching(policy.must_escalate, message)),

@@ -102,7 +102,8 @@ class AgentStore:
                 return Consolidated()
             n = insert_interaction(connection, tenant_id, user_id, made).n
             due = is_synthesis_due(n, made.iterations, made.calls, read_only=not counts, threshold=threshold)
-            ids = jobs.enqueue(connection, tenant_id, user_id, n, at=at, synthesize=due)
+            extract = made.may_be_learned_from
+            ids = jobs.enqueue(connection, tenant_id, user_id, n, at=at, extract=extract, synthesize=due)
             return Consolidated(n, tuple(ids))
 
     # -- a user --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli.core.canonical import canonical
-from cogcli.core.jsonvalue import list_of, object_of
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
 from cogcli.stores.database import UnreadableRow
 
@@ -41,6 +41,8 @@ class Interaction(NamedTuple):
     confidence_floor: float = 0.7
     data_class: str = "internal"
     """The highest class of what its run could see."""
+    withheld: str = ""
+    """Why `query` holds a notice and a hash instead of the message; empty if it holds the message."""
     n: int = 0
     """Its number among those of the user, from 1; the store gives it."""
 
@@ -48,6 +50,11 @@ class Interaction(NamedTuple):
     def evidence_ref(self) -> str:
         """What a proposal names as its evidence."""
         return f"{self.episode_id}/{self.event_id}"
+
+    @property
+    def may_be_learned_from(self) -> bool:
+        """Whether a model may read the interaction. Older versions stored refused messages with their text."""
+        return not self.withheld and self.failure_code not in _REFUSALS
 
     @property
     def rules(self) -> MemoryLayer:
@@ -68,7 +75,9 @@ class ProfileCounters(NamedTuple):
     synthesis_version: int = 1
 
 
-_OF_RULES: Final = ("consent", "auto_promote", "confidence_floor", "data_class")
+_REFUSALS: Final = ("policy.refused", "context.overpacked")
+"""The codes of runs that ended before a model could read the message, or whose response a guardrail refused."""
+_OF_RULES: Final = ("consent", "auto_promote", "confidence_floor", "data_class", "withheld")
 _NUMBERS: Final = ("n", "success", "iterations", "calls")
 _COLUMNS: Final = tuple(name for name in Interaction._fields if name not in _OF_RULES)
 
@@ -128,4 +137,5 @@ def _interaction(members: dict[str, Any], rules: dict[str, Any]) -> Interaction:
         auto_promote=tuple(list_of(rules.get("auto_promote"))),
         confidence_floor=floor,
         data_class=rules["data_class"],
+        withheld=text_of(rules.get("withheld")),
     )

@@ -62,14 +62,23 @@ def job_id_of(tenant_id: str, user_id: str, kind: str, from_n: int, to_n: int) -
 
 
 def enqueue(
-    connection: sqlite3.Connection, tenant_id: str, user_id: str, n: int, *, at: str, synthesize: bool
+    connection: sqlite3.Connection,
+    tenant_id: str,
+    user_id: str,
+    n: int,
+    *,
+    at: str,
+    extract: bool,
+    synthesize: bool,
 ) -> list[str]:
-    """Queue what interaction number `n` gives to do; the ids. A synthesis is of all since the one before."""
+    """Queue the jobs of interaction number `n` and return their ids. A synthesis covers all interactions since the
+    last one."""
     (last,) = connection.execute(
         "SELECT coalesce(max(to_n), 0) FROM job WHERE tenant_id = ? AND user_id = ? AND kind = 'synthesize'",
         (tenant_id, user_id),
     ).fetchone()
-    wanted = [("extract", n)] + ([("synthesize", last + 1)] if synthesize else [])
+    wanted = [("extract", n)] if extract else []
+    wanted += [("synthesize", last + 1)] if synthesize else []
     ids = []
     for kind, from_n in wanted:
         ids.append(job_id_of(tenant_id, user_id, kind, from_n, n))

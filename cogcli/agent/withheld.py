@@ -1,0 +1,8 @@
+"""What replaces a message that no model may read (docs/reference/agent-run.md#withheld). Pure."""
+
+from __future__ import annotations
+
+
+def withheld(reason: str) -> str:
+    """The notice that replaces the text of a message, without its hash: a model may read the notice later."""
+    return f"[withheld: {reason}]"
