@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.app import episodes, resume
-from cogcli.app.inventory.kinds import list_specs, spec_details
+from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy_request
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, convert
@@ -260,7 +260,7 @@ class Project:
     @_with_hint()
     def skills(self, *, usable: bool = False) -> list[dict[str, Any]]:
         """The rows of `cogcli skills ls --json`, by id; with `usable` only those that can run here."""
-        return list_specs(self._settings(), "skills", usable=usable)
+        return list_specs(whole_view(self._settings()), "skills", usable=usable)
 
     @_with_hint()
     def skill(self, skill_id: str) -> dict[str, Any]:

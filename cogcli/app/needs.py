@@ -9,13 +9,14 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.extras import install_line, missing_module
 from cogcli.protocols import PROTOCOLS
+from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import ChainLink, Reason
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.replaced import is_made_unusable
 from cogcli.specs.closure import capability_closure, skill_closure
-from cogcli.specs.eligibility import variables_of
+from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.registry import Registry, catalog_without_trust
 from cogcli.specs.selection import SelectionOptions, named_binding, select
 from cogcli.specs.service import Service
@@ -51,6 +52,13 @@ class Need(NamedTuple):
     kind: str
     text: str
     cure: str = ""
+    short: str = ""
+    """The need in two or three words, such as `extra pdf`; empty if only its kind is known."""
+
+    @property
+    def brief(self) -> str:
+        """The need in two or three words."""
+        return self.short or ("no binding" if self.kind == "binding" else self.kind)
 
     @property
     def sentence(self) -> str:
@@ -59,7 +67,7 @@ class Need(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The need as a JSON object."""
-        return self._asdict()
+        return self._replace(short=self.brief)._asdict()
 
 
 class MissingNeeds:
@@ -87,7 +95,7 @@ class MissingNeeds:
             closure = skill_closure(self._catalog, id)
             called = dict.fromkeys(name for one in closure.skills.values() for name in capabilities_of(one))
             missing = [name for name in (id, *_nested(closure)) if name not in closure.skills]
-            needs = [Need("binding", f"no skill `{name}`") for name in missing]
+            needs = [Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing]
             self._skills[id] = tuple(dict.fromkeys([*needs, *self._of_closure(closure, called)]))
         return self._skills[id]
 
@@ -144,7 +152,7 @@ def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
         if problem.severity != "W" and not problem.message.endswith(tuple(told)):
             place = f"{problem.file}:{problem.line}" if problem.line else problem.file
             kind = REPLACED if is_made_unusable(problem) else _BY_CODE.get(problem.code, "binding")
-            yield Need(kind, f"{place}: {problem.message}", problem.hint)
+            yield Need(kind, f"{place}: {problem.message}", problem.hint, f"error {problem.code}")
 
 
 def _selection_error(catalog: Catalog, id: str, options: SelectionOptions) -> BindingResolutionError | None:
@@ -157,18 +165,18 @@ def _selection_error(catalog: Catalog, id: str, options: SelectionOptions) -> Bi
 
 def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:
     if catalog.capability(id) is None:
-        yield Need("binding", f"no capability `{id}`")
+        yield Need("binding", f"no capability `{id}`", short=f"capability {id}")
         return
     try:
         link = called_first(catalog, id, options)
     except BindingResolutionError as error:
-        yield Need("binding", error.message, error.hint)
+        yield Need("binding", error.message, error.hint, "no binding")
         return
     service = catalog.services.get(link.service_id or "")
     for reason in link.reasons:
         yield _need(reason, service)
     if link.eligible and service is not None and (extra := protocol_extra(service)):
-        yield Need("extra", f"it needs the extra `{extra}`", install_line(extra))
+        yield Need("extra", f"it needs the extra `{extra}`", install_line(extra), f"extra {extra}")
 
 
 def called_first(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
@@ -178,9 +186,16 @@ def called_first(catalog: Catalog, id: str, options: SelectionOptions) -> ChainL
     return next((link for link in chain.tried if link.eligible), chain.chain[0])
 
 
+def needs_of_binding(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Need]:
+    """What a binding needs to be called; empty if it can be."""
+    service = catalog.services.get(binding.service)
+    return [_need(reason, service) for reason in reasons(catalog, binding, options)]
+
+
 def _need(reason: Reason, service: Service | None) -> Need:
     kind = reason.need or _BY_CODE.get(reason.code, "binding")
-    return Need(MODEL if kind == "service" and is_model(service) else kind, reason.text, reason.cure)
+    kind = MODEL if kind == "service" and is_model(service) else kind
+    return Need(kind, reason.text, reason.cure, reason.short)
 
 
 def is_model(service: Service | None) -> bool:

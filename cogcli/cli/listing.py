@@ -39,12 +39,15 @@ def show(
     columns: Sequence[Column],
     rows: Sequence[dict[str, Any]],
     flags: ListFlags | TraceFlags,
+    *,
+    section: Callable[[dict[str, Any]], str] = lambda row: "",
 ) -> None:
-    """Write a list in the format of its flags."""
+    """Write a list in the format of its flags. In a table a line with the section of a row is above the first row of
+    each section; rows of an empty section have none."""
     format, header = flags.format or "text", flags.header
     out = context.screen.out
     if format == "text" and out.width is not None:
-        context.screen.answer_lines(_table(columns, rows, out.width))
+        context.screen.answer_lines(_table(columns, rows, out.width, section))
     else:
         context.screen.answer(_WRITERS[format](columns, rows, header))
 
@@ -79,13 +82,22 @@ def _words(flag: str, value: Any) -> str:
     return " ".join(([flag] if flag else []) + ([] if value is True else [str(value)]))
 
 
-def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[StyledLine]:
+def _table(
+    columns: Sequence[Column],
+    rows: Sequence[dict[str, Any]],
+    width: int,
+    section: Callable[[dict[str, Any]], str],
+) -> list[StyledLine]:
     texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
     if not rows:
         return []
     kept = _fit(columns, [[cells(row[n]) for row in texts] for n in range(len(columns))], width)
     lines: list[StyledLine] = [_line([(c.heading, "dim") for c in columns], columns, kept)]
+    above = section(rows[0])
     for row, text in zip(rows, texts, strict=True):
+        if (heading := section(row)) != above:
+            above = heading
+            lines.append([(f"-- {heading} ", "dim")])
         styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
         lines.append(_line(list(zip(text, styles, strict=True)), columns, kept))
     return lines
@@ -123,9 +135,9 @@ def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> d
 
 def _usual(column: Column, sizes: list[int], width: int) -> int:
     """The columns that most cells need: half as many again as the middle one, and enough for a word. Of prose
-    a quarter of the terminal."""
+    a third of the terminal."""
     if column.prose:
-        return max(12, width // 4)
+        return max(12, width // 3)
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
     return max(_WORD, cells(column.heading), middle + middle // 2)
 

@@ -33,6 +33,8 @@ class Reason(NamedTuple):
     cure: str = ""
     need: str = ""
     """The kind of need, where the code does not tell it."""
+    short: str = ""
+    """The reason in two or three words, such as `env OPENAI_API_KEY`."""
 
 
 class Considered(NamedTuple):

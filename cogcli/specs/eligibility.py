@@ -21,6 +21,7 @@ from cogcli.specs.shipped_fit import is_shipped_gate, misfit
 from cogcli.specs.shipped_functions import BEHIND_WALL, FETCH_PAGE, OPEN_FUNCTIONS
 
 _TRUST: Final = "trust the project: cogcli config trust"
+_UNTRUSTED: Final = "project not trusted"
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
@@ -35,7 +36,7 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if service is None:
         file = catalog.broken.get(f"service:{id}")
         text = f"its file {file} has errors" if file else "unknown"
-        return [Reason("service.unknown", f"service `{id}`: {text}")]
+        return [Reason("service.unknown", f"service `{id}`: {text}", short=f"service {id}")]
     capability = catalog.capabilities.get(binding.capability)
     called = binding.capability not in catalog.stubbed
     if called and (
@@ -53,17 +54,18 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if unset and called:
         cure = "\n".join(f"export {name}=..." for name in unset)
         text = f"service `{id}`: {unset_variables_text(unset, options.environ)}"
-        found.append(Reason("env.missing", text, cure))
+        found.append(Reason("env.missing", text, cure, short=f"env {', '.join(dict.fromkeys(unset))}"))
     extra = binding.metadata.get("extra")
     if extra and called and (module := missing_module(extra)):
         text = f"it needs the extra `{extra}`: `{module}` is not installed"
-        found.append(Reason("env.extra", text, install_line(extra)))
+        found.append(Reason("env.extra", text, install_line(extra), short=f"extra {extra}"))
     if binding.protocol != service.kind:
         text = f"speaks {binding.protocol}, service `{id}` is {service.kind}"
-        found.append(Reason("binding.protocol", text))
+        found.append(Reason("binding.protocol", text, short="protocol"))
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
-        found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
+        text = f"conformance {binding.conformance}, {wanted} is required"
+        found.append(Reason("binding.ineligible", text, short=f"conformance {wanted}"))
     if called and (fault := misfit(catalog, binding)):
         found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
     if called:
@@ -71,7 +73,9 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if capability and capability.safety:
         texts = _scope_faults(catalog, binding, service, capability.safety)
         cure = "choose a binding that meets the capability's safety block"
-        found += [Reason("safety.scope", f"service `{id}`: {text}", cure) for text in texts]
+        found += [
+            Reason("safety.scope", f"service `{id}`: {text}", cure, short="safety scope") for text in texts
+        ]
     return found
 
 
@@ -211,11 +215,12 @@ def remote_host(service: Service) -> str | None:
 
 
 def _untrusted_of(text: str) -> Reason:
-    return Reason("service.untrusted", text, _TRUST)
+    return Reason("service.untrusted", text, _TRUST, short=_UNTRUSTED)
 
 
 def _unreached(text: str, host: str) -> Reason:
-    return Reason("service.untrusted", text, f"allow that host for one run: --allow-host {host}\nor {_TRUST}")
+    cure = f"allow that host for one run: --allow-host {host}\nor {_TRUST}"
+    return Reason("service.untrusted", text, cure, short=_UNTRUSTED)
 
 
 def _wall_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:
@@ -232,7 +237,7 @@ def _wall_reasons(catalog: Catalog, binding: Binding, service: Service) -> Itera
         text = (
             f"service `{service.id}`: this machine has no wall to keep what it runs apart ({state.missing})"
         )
-        yield Reason("binding.ineligible", text, NO_WALL_HINT, need="isolation")
+        yield Reason("binding.ineligible", text, NO_WALL_HINT, need="isolation", short="isolation")
 
 
 def isolation_of(service: Service) -> str:

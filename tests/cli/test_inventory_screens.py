@@ -97,11 +97,13 @@ def test_the_sign_is_that_of_usable(demo: Any, kind: str) -> None:
     assert [row for row in listed if row["usable"]] == usable
     assert len(listed) > len(usable)  # of the services that of language models, which has no key
     tsv = [line.split("\t") for line in demo.run(kind, "ls").out.splitlines()]
-    assert [(line[0], line[-1]) for line in tsv] == [
-        (row["id"], str(row["usable"]).lower()) for row in listed
+    assert [(line[0], line[-2], line[-1]) for line in tsv] == [
+        (row["id"], str(row["usable"]).lower(), row["why_not"] or "") for row in listed
     ]
     screen = demo.run(kind, "ls", env={"COGCLI_FORCE_TTY": "60"}).out.splitlines()[1:]
-    assert [line[0] for line in screen] == ["✓" if row["usable"] else "✗" for row in listed]
+    signs = [line[0] for line in screen if not line.startswith("-- ")]
+    assert signs == ["✓" if row["usable"] else "✗" for row in listed]
+    assert [row for row in listed if row["why_not"]] == [row for row in listed if not row["usable"]]
     for row in listed:
         if row["id"].startswith("demo"):
             assert demo.run(kind, "show", row["id"], "--json").json["spec"]["usable"] == row["usable"]
@@ -184,3 +186,54 @@ def test_episodes_that_no_filter_fits_are_counted(demo: Any) -> None:
 def test_episodes_are_listed_in_every_format_of_lists(demo: Any, format: str) -> None:
     demo.run("run", "demo.greet", "-p", "text=a", "-q").assert_ok()
     assert demo.episode.name in demo.run("ls", "--format", format).assert_ok().out
+
+
+def test_a_list_says_in_a_column_why_a_spec_cannot_be_used(demo: Any) -> None:
+    row = next(row for row in rows(demo, "skills", "ls") if row["id"] == "audio.transcribe-summary")
+    assert (row["usable"], row["why_not"]) == (False, "env OPENAI_API_KEY")
+    screen = demo.run("skills", "ls", env={"COGCLI_FORCE_TTY": "80"}).out.splitlines()
+    assert screen[0].split() == ["id", "description", "why", "not"]
+    (line,) = [line for line in screen if "audio.transcribe-summary" in line]
+    assert line.startswith("✗")
+    assert line.endswith("env OPENAI_API_KEY")
+    own = demo.run("skills", "ls", "--domain", "demo", env={"COGCLI_FORCE_TTY": "80"}).out
+    assert "why not" not in own
+
+
+def test_the_extra_that_is_not_installed_is_named(demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "cogcli.specs.eligibility.missing_module", lambda extra: "x" if extra == "pdf" else ""
+    )
+    found = {row["id"]: row["why_not"] for row in rows(demo, "bindings", "ls")}
+    assert "extra pdf" in found.values()
+    assert {why for id, why in found.items() if id.startswith("demo")} == {None}
+
+
+@pytest.mark.parametrize("kind", ["skills", "capabilities", "bindings", "services"])
+def test_the_specs_of_the_project_come_first_and_shipped_ones_below_a_line(demo: Any, kind: str) -> None:
+    layers = [row["layer"] for row in rows(demo, kind, "ls")]
+    own = layers.index("built-in")
+    assert own > 0
+    assert set(layers[own:]) == {"built-in"}
+    screen = demo.run(kind, "ls", env={"COGCLI_FORCE_TTY": "80"}).out.splitlines()
+    assert [number for number, line in enumerate(screen) if line.startswith("-- shipped")] == [own + 1]
+    assert "-- shipped" not in demo.run(kind, "ls").out
+
+
+@pytest.mark.parametrize("kind", ["skills", "services"])
+def test_every_list_warns_of_a_file_that_cannot_be_read(demo: Any, kind: str) -> None:
+    demo.write("skills/local/demo/torn/skill.yaml", "id: [\n")
+    for command in ((kind, "ls"), (kind, "search", "demo")):
+        listed = demo.run(*command).assert_ok()
+        assert "warning[specs.invalid]: skills/local/demo/torn/skill.yaml:2 is left out: " in listed.err
+        assert "next: cogcli validate" in listed.err
+        assert [each["code"] for each in demo.run(*command, "--json").json["warnings"]] == ["specs.invalid"]
+        assert demo.run(*command, "-q").err == ""
+
+
+def test_many_unreadable_files_are_counted(demo: Any) -> None:
+    for number in range(7):
+        demo.write(f"skills/local/demo/torn{number}/skill.yaml", "id: [\n")
+    err = demo.run("skills", "ls").assert_ok().err
+    assert err.count("is left out") == 5
+    assert "(and 2 more files)" in err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.skill import (
@@ -13,18 +13,19 @@ from cogcli.app.inventory.skill import (
     skill_row,
     texts_of_skill,
 )
-from cogcli.app.needs import MissingNeeds, find_needs
+from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
 from cogcli.app.registry import Layers, fields_of, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.core.jsonvalue import list_of
-from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
+from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import select
 from cogcli.specs.service import Service
 from cogcli.specs.service_variables import address_fault
@@ -59,6 +60,7 @@ def whole_view(settings: Settings) -> InventoryView:
 class Kind(NamedTuple):
     """A kind of spec. `texts` is what a search looks through.
 
+    `why_not` has what keeps a spec from being used here, in a few words each; empty if it can be used.
     `capabilities` are those whose tags a spec has beside its own. `secret_keys`: whether its details may hold values
     under secret names, which are masked.
     """
@@ -68,7 +70,7 @@ class Kind(NamedTuple):
     details: Callable[[InventoryView, Any], InventoryRow]
     domains: Callable[[Catalog, Any], set[str]]
     channels: Callable[[Catalog, Any], set[str]]
-    usable: Callable[[InventoryView, Any], bool]
+    why_not: Callable[[InventoryView, Any], list[str]]
     capabilities: Callable[[Catalog, Any], set[str]] = lambda catalog, spec: set()
     texts: Callable[[InventoryRow, Any], list[SearchField]] = lambda row, spec: row_texts(row, spec)
     secret_keys: bool = True
@@ -206,8 +208,18 @@ def _bound_to(catalog: Catalog, service: Service) -> list[Binding]:
     return [binding for binding in catalog.bindings.values() if binding.service == service.id]
 
 
-def _is_eligible(view: InventoryView, spec: Binding) -> bool:
-    return not reasons(view.catalog, spec, view.options)
+def _briefs(needs: Iterable[Need]) -> list[str]:
+    return list(dict.fromkeys(need.brief for need in needs))
+
+
+def _why_no_binding(view: InventoryView, spec: Binding) -> list[str]:
+    return _briefs(needs_of_binding(view.catalog, spec, view.options))
+
+
+def _why_no_service(view: InventoryView, spec: Service) -> list[str]:
+    """Why the first binding of a service cannot be called; empty if any of them can."""
+    found = [_why_no_binding(view, binding) for binding in _bound_to(view.catalog, spec)]
+    return [] if [] in found else (found or [["no binding"]])[0]
 
 
 KINDS: Final[dict[str, Kind]] = {
@@ -217,7 +229,7 @@ KINDS: Final[dict[str, Kind]] = {
         _skill_details,
         domains=lambda catalog, spec: {_domain(spec.id)},
         channels=lambda catalog, spec: {skill_row(spec)["channel"]},
-        usable=lambda view, spec: not view.needs.skill(spec.id),
+        why_not=lambda view, spec: _briefs(view.needs.skill(spec.id)),
         texts=texts_of_skill,
         secret_keys=False,
     ),
@@ -229,7 +241,7 @@ KINDS: Final[dict[str, Kind]] = {
         channels=lambda catalog, spec: {
             catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())
         },
-        usable=lambda view, spec: not view.needs.capability(spec.id),
+        why_not=lambda view, spec: _briefs(view.needs.capability(spec.id)),
     ),
     "bindings": Kind(
         "binding",
@@ -237,7 +249,7 @@ KINDS: Final[dict[str, Kind]] = {
         _binding_details,
         domains=lambda catalog, spec: {_domain(spec.capability)},
         channels=lambda catalog, spec: {spec.channel},
-        usable=_is_eligible,
+        why_not=_why_no_binding,
         capabilities=lambda catalog, spec: {spec.capability},
     ),
     "services": Kind(
@@ -246,9 +258,7 @@ KINDS: Final[dict[str, Kind]] = {
         _service_details,
         domains=lambda catalog, spec: {_domain(bound.capability) for bound in _bound_to(catalog, spec)},
         channels=lambda catalog, spec: {_channel_of(spec)},
-        usable=lambda view, spec: any(
-            _is_eligible(view, binding) for binding in _bound_to(view.catalog, spec)
-        ),
+        why_not=_why_no_service,
         capabilities=lambda catalog, spec: {bound.capability for bound in _bound_to(catalog, spec)},
     ),
 }
@@ -256,7 +266,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 def list_specs(
-    settings: Settings,
+    view: InventoryView,
     name: str,
     *,
     domain: str | None = None,
@@ -264,16 +274,24 @@ def list_specs(
     tag: str | None = None,
     usable: bool = False,
 ) -> list[InventoryRow]:
-    """One row for each spec of the kind of this name, by id."""
-    view, kind = whole_view(settings), KINDS[name]
-    return [
+    """One row for each spec of the kind of this name, by id: the user's own first, then the shipped ones."""
+    kind = KINDS[name]
+    rows = [
         _row(view, kind, spec)
         for _, spec in sorted(getattr(view.catalog, name).items())
         if (domain is None or domain in kind.domains(view.catalog, spec))
         and (channel is None or channel in kind.channels(view.catalog, spec))
         and (tag is None or tag in _tags(view.catalog, kind, spec))
-        and (not usable or kind.usable(view, spec))
     ]
+    rows.sort(key=lambda row: row["layer"] == BUILT_IN)
+    return [row for row in rows if row["usable"] or not usable]
+
+
+def unreadable_files(view: InventoryView) -> list[Problem]:
+    """The first error of each file that could not be read as a spec; such a file is left out of every list."""
+    errors = [problem for problem in sort_problems(view.catalog.problems) if problem.severity == "E"]
+    first = {problem.file: problem for problem in reversed(errors)}
+    return [first[file] for file in sorted(set(view.catalog.broken.values())) if file in first]
 
 
 def count_specs(settings: Settings, name: str) -> int:
@@ -282,7 +300,10 @@ def count_specs(settings: Settings, name: str) -> int:
 
 
 def _row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
-    return {**kind.row(view, spec), "usable": kind.usable(view, spec)}
+    why_not = kind.why_not(view, spec)
+    row = kind.row(view, spec)
+    layer = row.get("layer") or view.layers.of(spec.file)
+    return {**row, "layer": layer, "usable": not why_not, "why_not": ", ".join(why_not) or None}
 
 
 def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
@@ -299,9 +320,9 @@ class SearchResults(NamedTuple):
     near: tuple[str, ...]
 
 
-def search_specs(settings: Settings, name: str, words: list[str], limit: int) -> SearchResults:
+def search_specs(view: InventoryView, name: str, words: list[str], limit: int) -> SearchResults:
     """The specs of a kind that words mean, the best first (docs/reference/command-line.md#search)."""
-    view, kind = whole_view(settings), KINDS[name]
+    kind = KINDS[name]
     specs = dict(sorted(getattr(view.catalog, name).items()))
     texts = {id: kind.texts(kind.row(view, spec), spec) for id, spec in specs.items()}
     hits = search(words, texts)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from cogcli.app.inventory.explain import explain_spec
-from cogcli.app.inventory.kinds import KINDS, count_specs, list_specs, read_source, search_specs, spec_details
+from cogcli.app.inventory.kinds import (
+    KINDS,
+    InventoryView,
+    count_specs,
+    list_specs,
+    read_source,
+    search_specs,
+    spec_details,
+    unreadable_files,
+    whole_view,
+)
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
 from cogcli.cli.listing import Column, Wanted, note_none
@@ -21,9 +31,10 @@ from cogcli.cli.options import (
     argument,
     command,
 )
-from cogcli.core.errors import OK
+from cogcli.core.errors import OK, EnvironmentRefusal
 from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.styled_text import style_of
+from cogcli.specs.layers import BUILT_IN
 
 _COLUMNS: Final = {
     "skills": ("id", "version", "description"),
@@ -56,7 +67,9 @@ def _ls_examples(name: str) -> Examples:
 @command(examples=_ls_examples, exits=(0, 2, 3))
 def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
     """List the specs of a kind that fit."""
-    rows = list_specs(context.settings, context.kind, **vars(wanted))
+    view = whole_view(context.settings)
+    _warn_of_unreadable(context, view)
+    rows = list_specs(view, context.kind, **vars(wanted))
     return _answer(context, rows, flags, [(f"--{name}", value) for name, value in vars(wanted).items()])
 
 
@@ -72,7 +85,9 @@ def _search_examples(name: str) -> Examples:
 @command(examples=_search_examples, exits=(0, 2, 3), most=100)
 def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags) -> int:
     """Find specs of a kind by words, the best first."""
-    found = search_specs(context.settings, context.kind, words, limit)
+    view = whole_view(context.settings)
+    _warn_of_unreadable(context, view)
+    found = search_specs(view, context.kind, words, limit)
     code = _answer(context, found.rows, flags, [("", " ".join(words))])
     if not found.rows:
         context.own["near"] = list(found.near)
@@ -81,25 +96,49 @@ def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 
     return code
 
 
+_MOST_UNREADABLE: Final = 5
+"""Unreadable files that are named; more are counted."""
+
+
+def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
+    """Warn of each file that is no part of the list because it could not be read as a spec."""
+    found = unreadable_files(view)
+    for problem in found[:_MOST_UNREADABLE]:
+        place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+        warning = EnvironmentRefusal("specs.invalid", visible(f"{place} is left out: {problem.message}"))
+        is_last = problem is found[:_MOST_UNREADABLE][-1]
+        if is_last and len(found) > _MOST_UNREADABLE:
+            warning.message += f" (and {len(found) - _MOST_UNREADABLE} more files)"
+        warning.next = ("cogcli validate",) if is_last and context.settings.project else ()
+        context.warn(warning)
+
+
 def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, wanted: Wanted) -> int:
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
-        show_list(context, _columns(context, flags), rows, flags)
+        show_list(context, _columns(context, flags, rows), rows, flags, section=_section)
     if not rows:
         note_none(context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind))
     return OK
 
 
-def _columns(context: CommandContext, flags: ListFlags) -> list[Column]:
-    """The columns of a kind; whether a spec can be used is a sign in front on a terminal, else the last column."""
+def _section(row: dict[str, Any]) -> str:
+    """The heading of the part of a list that a spec belongs to; the user's own specs need none."""
+    return "shipped" if row["layer"] == BUILT_IN else ""
+
+
+def _columns(context: CommandContext, flags: ListFlags, rows: list[dict[str, Any]]) -> list[Column]:
+    """The columns of a kind. On a terminal a sign in front shows whether a spec can be used, and the last column says
+    why not if any cannot; elsewhere both are the last columns."""
     columns = [Column(name, prose=name == "description") for name in _COLUMNS[context.kind]]
     out = context.screen.out
     if out.width is None or flags.format not in (None, "text"):
-        return [*columns, Column("usable")]
+        return [*columns, Column("usable"), Column("why_not")]
     words = {True: "done", False: "failed"}
     sign = Column("usable", " ", lambda can: out.glyphs.sign(words[can]), lambda can: style_of(words[can]))
-    return [sign, *columns]
+    whys = [Column("why_not", "why not", prose=True)] if any(row["why_not"] for row in rows) else []
+    return [sign, *columns, *whys]
 
 
 def _show_examples(name: str) -> Examples:
