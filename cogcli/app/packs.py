@@ -122,8 +122,7 @@ def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = N
 
 def _pinned(settings: Settings, id: str) -> str:
     """The reference that a bare id is pinned to. There is no newest one. Raises EnvironmentRefusal."""
-    for problem in settings.problems:
-        raise problem
+    settings.require_sound_files()
     pin = active_pins(settings).get(id)
     if pin is not None:
         return pin.reference

@@ -20,10 +20,12 @@ from cogcli.specs.selection import SelectionOptions
 
 
 def open_registry(settings: Settings) -> Registry:
-    """The registry of all layers, with the user's cache of compiled specs."""
+    """The registry of all layers, with the user's cache of compiled specs. The broken settings of a project that is not
+    trusted are an error where its layers are read, and nowhere else."""
+    layers, refusal = settings.find_layers()
     return Registry(
-        settings.layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
-        environ=settings.environ,
+        layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
+        environ=settings.environ, refusal=refusal,
     )  # fmt: skip
 
 
@@ -42,8 +44,10 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
         return None
     registry = open_registry(settings)
     is_shipped = not id or registry.for_run(kind, id).is_trusted
-    own = next((file for file in settings.files if file.project), None)
-    has_settings = own is not None and bool(own.values.keys() - {"registry"})
+    own = settings.project_file
+    has_settings = registry.refusal is not None or (
+        own is not None and bool(own.values.keys() - {"registry"})
+    )
     if is_shipped:
         if registry.is_trusted and not has_settings:
             return None  # what lies here is what is shipped

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from copy import copy
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
+from cogcli.core.errors import CapabilityNotFoundError, CogcliError, SkillNotFoundError
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.core.links import is_below, require_inside
 from cogcli.core.problems import Problem, sort_problems, suggestion
@@ -36,7 +36,7 @@ class Registry:
 
     def __init__(
         self, layers: Sequence[Layer], *, protocols: Protocols, cache: CompiledCache | None = None, base: str,
-        environ: Mapping[str, str] = NOTHING,
+        environ: Mapping[str, str] = NOTHING, refusal: CogcliError | None = None,
     ) -> None:  # fmt: skip
         self.layers = distinct(layer._replace(root=_posix_path(layer.root)) for layer in layers)
         self._protocols = protocols
@@ -45,6 +45,8 @@ class Registry:
         self._environ = environ
         self.distrust = ""
         """Why nothing of a catalog is trusted, whatever its layer; empty where each layer counts."""
+        self.refusal = refusal
+        """Raised where a layer that is not trusted would be read; None if all can be read."""
 
     @property
     def is_trusted(self) -> bool:
@@ -57,7 +59,7 @@ class Registry:
         If a trusted layer has it, these layers alone: the run is as in an empty directory. Else all layers, and nothing
         in them is trusted, since the project decides what is called.
         """
-        if self.is_trusted:
+        if self.is_trusted and self.refusal is None:
             return self
         trusted = self.trusted_layers()  # of a registry without trust these have none either
         known = any(layout_of(layer).find(kind, id.partition("#")[0]) for layer in trusted.layers)
@@ -65,7 +67,19 @@ class Registry:
 
     def trusted_layers(self) -> Registry:
         """The registry of the trusted layers alone."""
-        return self.with_layers({layer.name for layer in self.layers if layer.trusted})
+        trusted = self.with_layers({layer.name for layer in self.layers if layer.trusted})
+        trusted.refusal = None
+        return trusted
+
+    def readable(self) -> Registry:
+        """The registry of the layers that can be read: all, or the trusted ones."""
+        return self if self.refusal is None else self.trusted_layers()
+
+    def _readable_layers(self) -> list[Layer]:
+        """The layers. Raises the error of settings that do not say where all of them are."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self.layers
 
     def with_layers(self, names: Collection[str]) -> Registry:
         """The registry of the layers of these names alone."""
@@ -169,7 +183,7 @@ class Registry:
             for path in named
             if is_root(path)
         ]
-        layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
+        layouts = [layout_of(layer) for layer in distinct([*self._readable_layers(), *own])]
         reader = self._reader({self._absolute(path): data for path, data in (contents or {}).items()})
         found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
         found += [place for layout in layouts for place in layout.single_files()]
@@ -198,12 +212,12 @@ class Registry:
 
     def paths(self, kind: str, id: str) -> list[str]:
         """The files of one skill, capability, service or pack, in layer order."""
-        return [place.path for layer in self.layers for place in layout_of(layer).find(kind, id)]
+        return [place.path for layer in self._readable_layers() for place in layout_of(layer).find(kind, id)]
 
     def packs(self, id: str) -> dict[str, str]:
         """By path the hash of each file of an `id@version`, in layer order; empty for one with errors."""
         reader = self._reader()
-        places = [place for layer in self.layers for place in layout_of(layer).find("pack", id)]
+        places = [place for layer in self._readable_layers() for place in layout_of(layer).find("pack", id)]
         raws = {place.path: reader.load(place).raw for place in places}
         return {path: digest_of(raw) if raw else "" for path, raw in raws.items()}
 
@@ -226,7 +240,7 @@ class Registry:
     def builder(self) -> CatalogBuilder:
         """A builder over all layers, with nothing added."""
         return CatalogBuilder(
-            [layout_of(layer) for layer in self.layers], self._reader(), environ=self._environ
+            [layout_of(layer) for layer in self._readable_layers()], self._reader(), environ=self._environ
         )
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:

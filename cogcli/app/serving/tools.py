@@ -62,7 +62,7 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
     registry = open_registry(settings)
     tools: dict[str, Served] = {}
     left_out = []
-    known = registry.ids("skill")
+    known = registry.readable().ids("skill")
     tool_names = names_of([*known, *only], names)
     # An id or glob that matches nothing is kept: loading it raises SkillNotFoundError.
     matching = {id for word in only for id in fnmatch.filter(known, word) or [word]}

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 class Settings:
     """The settings of one command. Paths are absolute; displayed paths are relative to `base`.
 
-    Only `value`, `roots` and `layers` raise for a broken configuration file, so that looking at an episode or at the
-    settings themselves works with one.
+    Only `value`, `roots`, `file_roots` and `layers` raise for a broken configuration file, so that looking at an
+    episode or at the settings themselves works with one. The file of a project that is not trusted stops `roots` and
+    `layers` alone: it decides nothing else.
     """
 
     def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = "") -> None:
@@ -119,9 +120,21 @@ class Settings:
 
     def value(self, name: str) -> Any:
         """A setting's value. Raises UsageError, or EnvironmentRefusal `config.key` for the first broken line."""
-        for problem in self.problems:
-            raise problem
+        self.require_sound_files()
         return self.with_origin(name)[0]
+
+    def require_sound_files(self) -> None:
+        """Raise the first problem of a configuration file that decides."""
+        for file in self.files:
+            if file.problems and not (file.project and self.bound):
+                raise file.problems[0]
+
+    @property
+    def project_refusal(self) -> CogcliError | None:
+        """The first problem of the file of a project that is not trusted: where the specs of the project are is not
+        known. None if there is no such problem."""
+        own = self.project_file
+        return own.problems[0] if own is not None and own.problems and self.bound else None
 
     def with_origin(self, name: str) -> tuple[Any, str]:
         """A setting's value and its origin; broken files are skipped."""
@@ -172,9 +185,13 @@ class Settings:
 
     @property
     def roots(self) -> list[Root]:
-        """The extra registry roots, each with whether the project names it. Raises as `value`."""
+        """The extra registry roots, each with whether the project names it. Raises EnvironmentRefusal `config.key` for
+        the first broken line of any file."""
         for problem in self.problems:
             raise problem
+        return self._find_roots()
+
+    def _find_roots(self) -> list[Root]:
         lenient = self._lenient_roots()
         return [
             Root(path, own, os.path.realpath(path) in lenient)
@@ -203,8 +220,7 @@ class Settings:
 
     def file_roots(self, name: str) -> list[list[str]]:
         """The roots of files by who declares them: a file lies in a root of each. Raises as `value`."""
-        for problem in self.problems:
-            raise problem
+        self.require_sound_files()
         return [paths for paths, _, _ in self._sources(name)]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
@@ -258,21 +274,45 @@ class Settings:
 
     @property
     def layers(self) -> list[Layer]:
-        """The registry's layers in order. Raises UsageError for a `--registry` that is no directory."""
-        roots = self.roots
-        for root in (each.path for each in roots):
-            if not os.path.isdir(root):
-                what = "is not a directory" if os.path.lexists(root) else "does not exist"
-                shown = display_path(root, self.base)
-                file, line = self._named_at(root)
-                message, hint = f"registry {shown} {what}", "give a directory that holds specs"
-                raise UsageError("registry.missing", message, hint=hint, file=file, line=line)
-        trust = self.trust
+        """The registry's layers in order. Raises as `roots`, and UsageError for a registry root that is no
+        directory."""
+        layers, refusal = self.find_layers()
+        if refusal is not None:
+            raise refusal
+        return layers
+
+    def find_layers(self) -> tuple[list[Layer], CogcliError | None]:
+        """The registry's layers in order, and why those of a project that is not trusted cannot be read: its file is
+        broken or names a root that does not exist. Such a root is left out. Raises as `layers` for all other faults."""
+        self.require_sound_files()
+        trust, refusal = self.trust, self.project_refusal
+        roots = []
+        for root in self._find_roots() if refusal is None else self._roots_of_user():
+            missing = self._missing_root(root.path)
+            if missing is None:
+                roots.append(root)
+            elif root.by_project and not trust:
+                refusal = refusal or missing
+            else:
+                raise missing
         layers = layers_for(
             project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust,
             builtin=self.value("builtin"),
         )  # fmt: skip
-        return bounded_layers(layers, self.bound)
+        return bounded_layers(layers, self.bound), refusal
+
+    def _roots_of_user(self) -> list[Root]:
+        return [root for root in self._find_roots() if not root.by_project]
+
+    def _missing_root(self, root: str) -> UsageError | None:
+        """The error for a registry root that is no directory."""
+        if os.path.isdir(root):
+            return None
+        what = "is not a directory" if os.path.lexists(root) else "does not exist"
+        shown = display_path(root, self.base)
+        file, line = self._named_at(root)
+        message, hint = f"registry {shown} {what}", "give a directory that holds specs"
+        return UsageError("registry.missing", message, hint=hint, file=file, line=line)
 
     def _named_at(self, root: str) -> tuple[str, int]:
         """File and line of the configuration that names a registry root; empty for a flag or a variable."""
