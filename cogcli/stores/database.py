@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another one."""
+RETRY_SECONDS: Final = 0.01
+"""How long a connection waits before it tries again to switch the file to a write-ahead log."""
 _DAMAGE: Final = frozenset((0, 1, 11, 18, 19, 20, 26))
 """SQLite's codes for a malformed file, one that is no database, one without the tables, types or keys of a store, and
 one with a value above the limit; its module has none for a text that is not UTF-8."""
@@ -61,7 +64,7 @@ class Database:
             opened.callback(self.close)
             with self.reading():
                 is_current = self._require_ours() == len(versions)
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._use_write_ahead_log()
             if not is_current:
                 with self.writing() as connection:
                     self._upgrade(connection)
@@ -102,6 +105,25 @@ class Database:
             (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise _busy(self.path, "another process has been reading")
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch the file to a write-ahead log.
+
+        SQLite refuses the switch at once, whatever its time limit, while another connection writes: try again until
+        that limit has passed.
+        """
+        import sqlite3
+
+        give_up_at = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= give_up_at:
+                    raise
+            else:
+                return
+            time.sleep(RETRY_SECONDS)
 
     def _require_ours(self) -> int:
         """Return the version of the file, 0 for a new one.

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,18 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     assert snapshot.seq == 100
     assert store.verified(snapshot.ref) == snapshot
     store.close()
+
+
+def test_a_new_store_waits_for_one_that_writes(tmp_path: Path) -> None:
+    """SQLite refuses to switch a file to a write-ahead log at once while another connection writes."""
+    path = tmp_path / "entries.db"
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.2, lambda: writer.execute("ROLLBACK"))
+    release.start()
+    database.Database(path, [["CREATE TABLE entries (name TEXT)"]]).close()
+    release.join()
+    writer.close()
 
 
 def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
