@@ -12,7 +12,7 @@ from cogcli.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.cognition.progress import Progress
 from cogcli.cognition.settlement import settle
 from cogcli.cognition.turn_record import TurnRecord, milliseconds, values_at_start
-from cogcli.context.compiler import CompiledContext, compile_context
+from cogcli.context.compiler import CompiledContext, compile_context, find_evidence
 from cogcli.engine.outcome import RunOutcome, describe_outcome
 from cogcli.engine.plan import plan_skill, record
 from cogcli.engine.tasks import Effects
@@ -21,6 +21,7 @@ from cogcli.events.envelope import Draft
 from cogcli.governance.budgets import Exceeded
 from cogcli.governance.guardrails import matching
 from cogcli.governance.loop_guard import LoopTrip
+from cogcli.governance.run_policy import Facts
 
 
 def pass_turn(loop: Progress) -> Effects:
@@ -73,7 +74,7 @@ def _compile(loop: Progress) -> CompiledContext:
     """The context of the turn. A message that needs a person waits for one here; one that is refused ends the run."""
     given = loop.given
     context = _compiled(loop)
-    loop.policy.note_facts(context.compilation.evidence.facts)
+    loop.policy.note_facts(context.compilation.evidence.facts, lambda now: _facts_at(loop, now))
     if context.refused or context.overpacked:
         loop.withheld = context.refused or overpacked().reason
     if loop.ending is not None:
@@ -86,6 +87,13 @@ def _compile(loop: Progress) -> CompiledContext:
         loop.ask_for(given.request.message)
         loop.withheld = loop.ending.reason if loop.ending else ""
     return context
+
+
+def _facts_at(loop: Progress, now: str) -> Facts:
+    """What is known of the entities of the request as of a time: evidence may have gone stale since the turn began."""
+    state, given = loop.root.run.state, loop.given
+    compiled = given.compile_input(loop.turn, state.run_id, state.trace_id, now, loop.seen.learned)
+    return find_evidence(compiled, given.intent)[1].facts
 
 
 def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:

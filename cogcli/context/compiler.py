@@ -80,19 +80,22 @@ def _tools(found: Compilation) -> Any:
     return _surface_payload(found.surface)
 
 
-def _evidence(found: Compilation) -> Any:
-    given = found.given
-    found.query = KnowledgeQuery(
-        found.intent.slots,
+def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQuery, Evidence]:
+    """What is known of the entities of a request as of the time of the run context, and the query that found it."""
+    query = KnowledgeQuery(
+        intent.slots,
         given.pack.knowledge,
         given.run.tenant_id,
         given.pack.data_classification,
         given.run.now,
         given.run.run_id,
     )
-    found.evidence = retrieve(
-        given.edges, found.query, given.pack.decisions.required_evidence(found.intent.intent)
-    )
+    return query, retrieve(given.edges, query, given.pack.decisions.required_evidence(intent.intent))
+
+
+def _evidence(found: Compilation) -> Any:
+    given = found.given
+    found.query, found.evidence = find_evidence(given, found.intent)
     found.surface = surface_tools(given, found.intent, found.evidence.facts)
     return {
         "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.context.compiled import EvidenceGate
 from cogcli.context.inputs import Edge
 from cogcli.core.jsonvalue import equal
+from cogcli.governance.freshness import is_stale, seconds_of
 from cogcli.specs.pack import DATA_CLASSES, TRUST, KnowledgeLimits
 
 _TRUST: Final = {trust: rank for rank, trust in enumerate(TRUST)}
@@ -124,8 +123,7 @@ def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
         return "expired"
     if _TRUST[edge.trust] < _TRUST[query.limits.min_trust]:
         return "low_trust"
-    window = query.limits.freshness_s.get(edge.predicate, query.limits.freshness_s.get("default"))
-    if window is not None and now - seconds_of(edge.observed_at) > window:
+    if is_stale(edge.observed_at, edge.predicate, query.limits, query.now):
         return "stale"
     return ""
 
@@ -179,9 +177,3 @@ def _distinct(edges: list[Edge]) -> list[Edge]:
         kept = [other for other in kept if not equal(other.stated, edge.stated)]
         kept.append(edge)
     return kept
-
-
-@lru_cache(maxsize=4096)
-def seconds_of(timestamp: str) -> float:
-    """A time in seconds since 1970; raises ValueError for a text that is none."""
-    return datetime.fromisoformat(timestamp).timestamp()

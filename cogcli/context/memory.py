@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.context.evidence import seconds_of
 from cogcli.context.inputs import PromotedMemory, User
+from cogcli.governance.freshness import seconds_of
 from cogcli.specs.pack import DATA_CLASSES, MemoryLayer
 
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}

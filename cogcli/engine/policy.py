@@ -45,7 +45,9 @@ def require_permitted(record: StepRecord, capability: Capability, values: dict[s
         verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
         record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
     if not verdict.allows:
-        raise _refusal(capability, verdict)
+        refusal = _refusal(capability, verdict)
+        refusal.hint = policy.explain_refusal(verdict.reason)
+        raise refusal
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
@@ -107,7 +109,7 @@ def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None
     """Take up the facts of an output, of a capability or of `skill:ID`, for the rules of the next call."""
     policy = record.run.engine.policy
     if policy is not None:
-        policy.learn(called, output)
+        policy.learn(called, output, record.run.engine.now)
 
 
 def _is_question(record: StepRecord) -> bool:

@@ -89,8 +89,12 @@ class CallPolicy(Protocol):
         """What of a decision about a call with these arguments `policy.decided` holds beside the verdict."""
         ...
 
-    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
-        """Take up the facts that an output declares."""
+    def explain_refusal(self, reason: str) -> str:
+        """A hint for a call that was refused for this reason; empty if there is none."""
+        ...
+
+    def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
+        """Take up the facts that an output declares, as of this time."""
         ...
 
 

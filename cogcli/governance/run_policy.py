@@ -13,6 +13,7 @@ from cogcli.core.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.core.refs import MISSING
 from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
+from cogcli.governance.freshness import is_stale
 from cogcli.governance.policy import MASK, GovernedCall, Policy
 from cogcli.governance.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.mapping.namespaces import walk
@@ -24,6 +25,16 @@ _UNDECLARED: Final = PackTool()
 """What a pack says of a capability that it does not declare."""
 Facts = dict[str, dict[str, Any]]
 """What is known of the entity in each slot."""
+
+
+class KnownFacts(NamedTuple):
+    """What is known of the entities, and how the age of each fact is found."""
+
+    facts: Facts
+    learned_at: Mapping[tuple[str, str], str] = NOTHING
+    """By slot and name when a call of the run gave a fact."""
+    stored_at: Callable[[str], Facts] | None = None
+    """The facts that the stores gave, as of a time; None if the run read no store."""
 
 
 class Requester(NamedTuple):
@@ -131,7 +142,10 @@ class RunPolicy:
         self.safety_mode, self.name = safety_mode, pack.ref
         self.rules = policy
         self.turn, self.retries = 1, retries
-        self._facts: Facts = {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}
+        self._known = KnownFacts(
+            {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}, {}
+        )
+        self._now = ""
         self._required, self._hosts = tuple(required), hosts
         self._view = view
         self._modes: dict[str, str] = {}
@@ -189,7 +203,8 @@ class RunPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> JudgedCall:
-        """A call with what its rules see now."""
+        """A call with what its rules see at the time of the run's state: evidence that is stale then is not known."""
+        self._now = state.now
         asked, declared = self.requester, self._declared(capability.id)
         call = GovernedCall(
             capability.id,
@@ -245,40 +260,73 @@ class RunPolicy:
         """The gate of a verdict; one that the pack does not have is the built-in one."""
         return self.pack.policy.gate(name) or PackGate()
 
-    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
-        """Take up the facts that a call's output declares."""
+    def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
+        """Take up the facts that a call's output declares, as of this time."""
         declared = self._declared(capability_id).facts
+        learned_at = {}
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             if value is MISSING or value is None:
                 continue
             slot, _, name = key.partition(".")
-            self._facts.setdefault(slot, {})[name] = deep_copy(value)
+            self._known.facts.setdefault(slot, {})[name] = deep_copy(value)
+            learned_at[slot, name] = at
+        self._known = self._known._replace(learned_at={**self._known.learned_at, **learned_at})
 
     def _declared(self, id: str) -> PackTool:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)
 
-    def note_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take up what is known before any call, by slot; what calls of this run gave stands above it."""
+    def note_facts(
+        self, facts: Mapping[str, Mapping[str, Any]], stored_at: Callable[[str], Facts] | None = None
+    ) -> None:
+        """Take up what is known before any call, by slot; what calls of this run gave stands above it. `stored_at`
+        returns the same facts as of another time."""
         for slot, known in facts.items():
-            self._facts[slot] = {**known, **self._facts.get(slot, {})}
+            self._known.facts[slot] = {**known, **self._known.facts.get(slot, {})}
+        self._known = self._known._replace(stored_at=stored_at)
 
     @property
     def unresolved(self) -> tuple[str, ...]:
         """The required evidence that is not known."""
-        return self._unresolved_of(self._facts)
+        return self._unresolved_of(self.facts)
 
     def _unresolved_of(self, data: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(name for name in self._required if not _is_known(data, name))
 
     @property
     def facts(self) -> Facts:
-        """What is known of the entities of the request now, by slot."""
-        return {slot: dict(known) for slot, known in self._facts.items()}
+        """What is known of the entities of the request, by slot, as of the last call that was judged."""
+        return self._facts_at(self._now)
 
-    def know(self, facts: Facts) -> None:
-        """Take these facts in place of all that was known."""
-        self._facts = facts
+    def replace_facts(self, known: KnownFacts) -> KnownFacts:
+        """Replace all that is known; return what was known before."""
+        before, self._known = self._known, known
+        return before
+
+    def _facts_at(self, now: str) -> Facts:
+        """What is known as of a time: facts of calls within `freshness_s`, the others as the stores give them then."""
+        known = self._known
+        if not now or (known.stored_at is None and not self.pack.knowledge.freshness_s):
+            return {slot: dict(facts) for slot, facts in known.facts.items()}
+        found = known.stored_at(now) if known.stored_at else {}
+        for slot, facts in known.facts.items():
+            current = found.setdefault(slot, {})
+            for name, value in facts.items():
+                at = known.learned_at.get((slot, name))
+                counts = known.stored_at is None if at is None else not self._is_stale(at, name, now)
+                if counts:
+                    current[name] = value
+        return found
+
+    def explain_refusal(self, reason: str) -> str:
+        """A hint for a call that was refused for evidence that was known and has gone stale."""
+        name = reason.removeprefix("evidence_missing:")
+        if name == reason or not _is_known(self._known.facts, name) or _is_known(self.facts, name):
+            return ""
+        return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
+
+    def _is_stale(self, at: str, name: str, now: str) -> bool:
+        return is_stale(at, name, self.pack.knowledge, now)
 
     def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What of a decision the log holds, so that it can be told what other rules would decide."""
@@ -298,7 +346,7 @@ class RunPolicy:
     def _data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
         """What rules see (docs/reference/pack.md#rules)."""
         return {
-            **self._facts,
+            **self._facts_at(state.now),
             **self._parties,
             "request": {**self._asked, "params": state.inputs},
             "run": {"safety_mode": self.safety_mode, "turn": self.turn, "now": state.now},
@@ -352,8 +400,12 @@ class LimitsPolicy:
         """The built-in gate; nothing here asks for one."""
         return PackGate()
 
-    def learn(self, capability_id: str, output: Mapping[str, Any]) -> None:
+    def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
         """Nothing: without a pack no output is a fact."""
+
+    def explain_refusal(self, reason: str) -> str:
+        """Nothing: without a pack no evidence is required."""
+        return ""
 
     def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Nothing: only the mode of the capability counts."""

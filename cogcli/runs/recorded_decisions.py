@@ -15,7 +15,15 @@ from cogcli.core.redact import MASK
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
-from cogcli.governance.run_policy import Facts, JudgedCall, OwnSkill, Requester, RunPolicy, RunState
+from cogcli.governance.run_policy import (
+    Facts,
+    JudgedCall,
+    KnownFacts,
+    OwnSkill,
+    Requester,
+    RunPolicy,
+    RunState,
+)
 from cogcli.governance.verdict import Verdict, is_above
 from cogcli.mapping.apply import RunStates, apply_to_runs
 from cogcli.runs.policy import governed_by, slots_of
@@ -111,7 +119,7 @@ class _DecisionFold:
             self._now = event.timestamp
         if event.event_type == "step.completed" and (called := called_by(payload)):
             for each in {id(one): one for one in (self._recorded, self._policy)}.values():
-                each.learn(called, payload.get("output") or {})
+                each.learn(called, payload.get("output") or {}, event.timestamp)
         if type(payload.get("turn")) is int:
             self._turn = payload["turn"]
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
@@ -130,8 +138,8 @@ class _DecisionFold:
         if capability is None or state is None or not isinstance(payload.get("input"), dict):
             return Redecided(event, None, None, lifted, "the log does not hold its arguments")
         now = answer.timestamp if answer else self._now
-        before, self._policy.turn = self._policy.facts, self._turn
-        self._policy.know(self._facts_now(payload))
+        self._policy.turn = self._turn
+        before = self._policy.replace_facts(KnownFacts(self._facts_now(payload)))
         case = self._policy.case(
             capability,
             payload["input"],
@@ -140,7 +148,7 @@ class _DecisionFold:
             self._services(capability.id),
         )
         verdict = self._policy.decide(case)
-        self._policy.know(before)
+        self._policy.replace_facts(before)
         if masked := _masked_read(self._policy, case, verdict):
             return Redecided(event, case, None, lifted, f"`{masked}` is masked in the log")
         if (verdict.verdict, verdict.gate) in lifted:

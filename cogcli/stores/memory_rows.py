@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.context.evidence import seconds_of
 from cogcli.context.inputs import PromotedMemory
 from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import object_of
+from cogcli.governance.freshness import seconds_of
 from cogcli.governance.proposals import MemoryProposal
 from cogcli.specs.pack import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
 from cogcli.stores.agent_tables import AGENT_TABLES

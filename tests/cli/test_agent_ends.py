@@ -214,6 +214,7 @@ def count(desk: Project, kind: str) -> int:
 def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(
     desk: Project, name: str, answer: tuple[str, ...], late: int
 ) -> None:
+    edit(desk, "age_days: 86400}", "age_days: 864000}")
     desk.run("agent", "invoke", f"requests/{name}.json", env=at(0)).assert_exit(5)
     desk.run(*answer, env=at(late)).assert_exit(5)
     assert (count(desk, "approval.requested"), count(desk, "step.started")) == (2, 2 * (name != "escalates"))
@@ -229,11 +230,38 @@ def test_an_approval_out_of_its_time_is_asked_for_again_and_used_once(
 
 def test_an_escalation_that_was_used_does_not_expire(desk: Project) -> None:
     edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    edit(desk, "age_days: 86400}", "age_days: 864000}")
     desk.run("agent", "invoke", "requests/escalates.json", env=at(0)).assert_exit(5)
     desk.run(*OPERATOR, env=at(10)).assert_exit(5)
     desk.run(*FINANCE, env=at(5 * DAY)).assert_ok()
     assert said(desk) == ("completed", "")
     assert count(desk, "approval.requested") == 2
+
+
+def test_an_approval_on_stale_evidence_pays_nothing(desk: Project) -> None:
+    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    desk.run("agent", "invoke", "requests/needs-finance.json", env=at(0)).assert_exit(5)
+    denied = desk.run(*FINANCE, "--json", env=at(2 * DAY)).assert_exit(4)
+    assert "`order.age_days` is older than `freshness_s`" in denied.json["error"]["hint"]
+    assert said(desk) == ("denied", "refund_window")
+    assert count(desk, "step.started") == 2
+    assert [each["answer"] for each in decision(desk)["approvals"]] == ["granted"]
+    desk.run("replay", "@last").assert_ok()
+    desk.run("verify", "@last").assert_ok()
+
+
+def test_an_approval_on_a_stored_statement_that_has_gone_stale_pays_nothing(desk: Project) -> None:
+    """The evidence comes from the graph alone: a statement that is fresh when the person is asked."""
+    edit(desk, "approver_roles: [finance], ttl_s: 86400", "approver_roles: [finance], ttl_s: 864000")
+    edit(desk, "{order.age_days: output.age_days, order.total: output.total}", "{order.total: output.total}")
+    statement = {"tenant_id": "acme", "subject": "order:ord_881", "predicate": "age_days", "value": 12}
+    known = {**statement, "observed_at": "2027-01-15T07:00:00Z", "evidence_ref": "crm/1", "trust": "verified"}
+    desk.write("known.jsonl", json.dumps(known) + "\n")
+    desk.run("knowledge", "import", "known.jsonl", env=at(0)).assert_ok()
+    desk.run("agent", "invoke", "requests/needs-finance.json", env=at(0)).assert_exit(5)
+    desk.run(*FINANCE, env=at(2 * DAY)).assert_exit(4)
+    assert said(desk) == ("denied", "refund_window")
+    desk.run("replay", "@last").assert_ok()
 
 
 @pytest.mark.parametrize(

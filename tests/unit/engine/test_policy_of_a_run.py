@@ -220,8 +220,21 @@ def _redeemed(policy: Callable[[], RunPolicy], *later: str) -> Ran:
     return _ran(policy(), total=240, approvals=Approvals(tuple(answers)))
 
 
+def _timeless(**sections: Any) -> Pack:
+    """The pack without a limit to the age of evidence."""
+    references = {**raw_pack()["intelligence_refs"], "freshness_s": {}}
+    return support_pack(intelligence_refs=references, **sections)
+
+
+def test_an_approved_call_on_evidence_that_went_stale_is_denied() -> None:
+    ran = _redeemed(_policy, "2031-01-01T00:00:00.000Z")
+    assert ran.code == "policy.denied"
+    assert _decided(ran)[-1][1:] == ("deny", "evidence_missing:order.age_days")
+    assert "refund" not in ran.runner.called()
+
+
 def test_an_approved_call_is_judged_again_as_of_the_answer() -> None:
-    ran = _redeemed(_policy, "2026-05-04T09:30:00.000Z")
+    ran = _redeemed(lambda: _policy(_timeless()), "2026-05-04T09:30:00.000Z")
     assert ran.outcome.status == "ok"
     assert _decided(ran)[-2:] == [
         ("refund", "allow_with_gate", "refund_limit"),
@@ -242,7 +255,7 @@ def _later(**then: Any) -> RunPolicy:
         "if": {"==": [year, "2031"]},
         "then": then,
     }
-    return _policy(support_pack(policy_layer={**layer, "rules": [*layer["rules"], rule]}))
+    return _policy(_timeless(policy_layer={**layer, "rules": [*layer["rules"], rule]}))
 
 
 def test_what_holds_by_the_time_of_the_answer_denies() -> None:

@@ -18,6 +18,7 @@ from cogcli.specs.pack import PackGate
 
 LOOKUP, REFUND = CAPABILITIES["orders.lookup"], CAPABILITIES["payments.refund"]
 FRESH = {"age_days": 12, "total": 240}
+NOW = "2026-05-04T09:30:00Z"
 
 
 def _policy(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPolicy:
@@ -34,8 +35,10 @@ def _rule(condition: Any = True, **then: Any) -> dict[str, Any]:
     return {"rule_id": "it", "mode": "enforce", "if": condition, "then": {"verdict": "deny", **then}}
 
 
-def _judged(policy: RunPolicy, of: Any = LOOKUP, arguments: Mapping[str, Any] | None = None) -> Verdict:
-    state = RunState({"a": 1}, {"b": 2}, {"c": 3}, "2026-05-04T09:30:00Z")
+def _judged(
+    policy: RunPolicy, of: Any = LOOKUP, arguments: Mapping[str, Any] | None = None, now: str = NOW
+) -> Verdict:
+    state = RunState({"a": 1}, {"b": 2}, {"c": 3}, now)
     return policy.judge(of, arguments or {}, state, "outer/step", ("crm",))
 
 
@@ -103,7 +106,7 @@ def test_rules_see_the_turn() -> None:
 def test_what_is_known_before_any_call_stands_below_what_calls_gave() -> None:
     policy = _policy([_rule({"!": [{"missing": ["order"]}]})], required=("order.total", "order.age_days"))
     assert policy.unresolved == ("order.total", "order.age_days")
-    policy.learn("orders.lookup", {"age_days": 12})
+    policy.learn("orders.lookup", {"age_days": 12}, NOW)
     policy.note_facts({"order": {"id": "other", "age_days": 99, "total": 5}, "parcel": {"size": 1}})
     assert _judged(policy).reads == {"order": {"id": "ord_881", "age_days": 12, "total": 5}}
     assert policy.unresolved == ()
@@ -120,14 +123,14 @@ def test_a_user_without_a_name_is_the_default_one() -> None:
 def test_outputs_that_a_pack_names_are_facts_for_the_next_call() -> None:
     policy = _policy([_rule({"==": [{"var": "order.age_days"}, 31]})])
     assert _judged(policy).reason == "evidence_missing:order.age_days"
-    policy.learn("orders.lookup", {"age_days": 31, "total": {"in": [1]}})
+    policy.learn("orders.lookup", {"age_days": 31, "total": {"in": [1]}}, NOW)
     assert _judged(policy).reason == "it"
-    policy.learn("orders.lookup", {"age_days": None})
+    policy.learn("orders.lookup", {"age_days": None}, NOW)
     assert _judged(policy).reason == "it"
-    policy.learn("payments.refund", {"age_days": 1})
-    policy.learn("mail.send", {"age_days": 1})
+    policy.learn("payments.refund", {"age_days": 1}, NOW)
+    policy.learn("mail.send", {"age_days": 1}, NOW)
     assert _judged(policy).reason == "it"
-    policy.learn("orders.lookup", {"age_days": 12})
+    policy.learn("orders.lookup", {"age_days": 12}, NOW)
     assert _judged(policy).reason == "no_rule"
 
 
@@ -136,7 +139,7 @@ def test_a_fact_may_lie_deep_begin_a_slot_and_is_the_outputs_no_more() -> None:
     sections = {"tooling_layer": {"capabilities": {"orders.lookup": {"facts": facts}}}}
     policy = _policy([_rule({"!": [{"missing": ["parcel"]}]})], sections=sections)
     output: dict[str, Any] = {"box": {"size": 3}, "lines": [1]}
-    policy.learn("orders.lookup", output)
+    policy.learn("orders.lookup", output, NOW)
     output["lines"].append(2)
     assert _judged(policy).reads == {"parcel": {"size": 3, "lines.first": [1]}}
 
@@ -146,7 +149,7 @@ def test_a_fact_cannot_stand_in_for_what_the_run_says() -> None:
         "tooling_layer": {"capabilities": {"orders.lookup": {"facts": {"user.id": "output.age_days"}}}}
     }
     policy = _policy([_rule({"!": [{"missing": ["user.id"]}]})], sections=sections)
-    policy.learn("orders.lookup", {"age_days": 7})
+    policy.learn("orders.lookup", {"age_days": 7}, NOW)
     assert _judged(policy).reads == {"user.id": "cust_7"}
 
 
@@ -160,9 +163,9 @@ def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there()
         "evidence_missing:order.age_days",
     )
     assert (denied.rule, denied.gate, denied.decision) == ("", "", "veto")
-    policy.learn("orders.lookup", {"age_days": 12})
+    policy.learn("orders.lookup", {"age_days": 12}, NOW)
     assert _judged(policy, REFUND).reason == "evidence_missing:order.total"
-    policy.learn("orders.lookup", FRESH)
+    policy.learn("orders.lookup", FRESH, NOW)
     assert _judged(policy, REFUND).verdict == "allow_with_gate"
     assert _judged(_policy([], required=("parcel.size",)), REFUND).reason == "evidence_missing:parcel.size"
 
@@ -270,7 +273,7 @@ def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reas
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
     assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
     assert (policy.intuition_mode, policy.budgets.limits) == ("", {"turns": 2})
-    policy.learn("a.b", {"x": 1})
+    policy.learn("a.b", {"x": 1}, NOW)
 
 
 def test_a_capability_with_effects_only_where_its_role_may() -> None:
@@ -347,7 +350,7 @@ def test_only_calls_inside_a_tool_need_no_entry() -> None:
 
 def test_what_a_tool_gives_may_be_a_fact() -> None:
     policy = _offering()
-    policy.learn("skill:t.refund", {"paid": 20})
+    policy.learn("skill:t.refund", {"paid": 20}, NOW)
     assert policy.facts["order"]["total"] == 20
 
 
@@ -372,3 +375,31 @@ def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(verdict: str, ex
         judged = _judged_inside(policy)
         assert judged.verdict == found
         assert judged.rule == ("it" if found != "allow" else "")
+
+
+LATE, DAY = "2026-05-07T09:30:00Z", 86_400
+
+
+def test_a_fact_of_a_call_counts_as_long_as_it_is_fresh() -> None:
+    sections = {"intelligence_refs": {"freshness_s": {"age_days": DAY}}}
+    policy = _policy([], required=("order.age_days", "order.total"), sections=sections)
+    policy.learn("orders.lookup", FRESH, NOW)
+    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert policy.explain_refusal("evidence_missing:order.age_days") == ""
+    assert _judged(policy, REFUND, now=LATE).reason == "evidence_missing:order.age_days"
+    assert policy.facts == {"order": {"id": "ord_881", "total": 240}}
+    assert "freshness_s" in policy.explain_refusal("evidence_missing:order.age_days")
+    assert policy.explain_refusal("evidence_missing:order.never") == ""
+    policy.learn("orders.lookup", FRESH, LATE)
+    assert _judged(policy, REFUND, now=LATE).verdict == "allow_with_gate"
+
+
+def test_what_the_stores_gave_counts_as_they_give_it_at_the_time() -> None:
+    policy = _policy([], required=("order.age_days",))
+    policy.note_facts(
+        {"order": {"age_days": 5}}, lambda now: {"order": {"age_days": 5}} if now == NOW else {}
+    )
+    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND, now=LATE).reason == "evidence_missing:order.age_days"
+    policy.learn("orders.lookup", FRESH, LATE)
+    assert _judged(policy, REFUND, now=LATE).verdict == "allow_with_gate"

@@ -1,0 +1,20 @@
+"""How old evidence may be (docs/reference/pack.md#governed-calls). Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+
+from cogcli.specs.pack import KnowledgeLimits
+
+
+def is_stale(observed_at: str, predicate: str, limits: KnowledgeLimits, now: str) -> bool:
+    """Whether a statement that was observed then is too old now, by the window of its predicate or the default one."""
+    window = limits.freshness_s.get(predicate, limits.freshness_s.get("default"))
+    return window is not None and seconds_of(now) - seconds_of(observed_at) > window
+
+
+@lru_cache(maxsize=4096)
+def seconds_of(timestamp: str) -> float:
+    """A time in seconds since 1970; raises ValueError for a text that is none."""
+    return datetime.fromisoformat(timestamp).timestamp()
