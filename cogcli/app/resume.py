@@ -23,6 +23,7 @@ from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
 from cogcli.core.jsonvalue import object_of
+from cogcli.core.terminal_text import visible
 from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import read_vouched
@@ -38,6 +39,7 @@ from cogcli.runs.results import Control, RunResult
 from cogcli.specs.capability import TRUST_RANKS
 from cogcli.specs.registry import Registry
 
+_SHOWN = 200
 
 def resume(
     settings: Settings,
@@ -210,7 +212,29 @@ def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
         *_higher_level(settings, options),
         *(f"`{id}` confirmed" for id in confirmed),
         *(f"consent to `{name}`" for name in consent),
+        *_other_variables(settings, started),
     ]
+
+
+def _other_variables(settings: Settings, started: Event) -> list[str]:
+    """The services whose recorded variables are not the values of now, in words. A variable may be the address that
+    gets a token, or the program that is started."""
+    recorded = object_of(object_of(started.payload.get("pins")).get("variables"))
+    if not recorded:
+        return []
+    builder = open_registry(settings).builder()
+    services = {id: builder.add_service(id) for id in recorded}
+    return [
+        f"other variables of service `{id}`: {_shown_values(recorded[id])}"
+        for id, service in services.items()
+        if service is not None and service.values != recorded[id]
+    ]
+
+
+def _shown_values(values: Any) -> str:
+    """Recorded variables on one line."""
+    pairs = (f"{name}={value}" for name, value in object_of(values).items())
+    return visible(", ".join(pairs))[:_SHOWN] or "none"
 
 
 def _higher_level(settings: Settings, options: Mapping[str, Any]) -> list[str]:

@@ -253,3 +253,26 @@ def test_looking_at_an_unknown_episode_is_free(untrusted: Project) -> None:
     untrusted.run("replay", "@last")
     untrusted.run("report", "@last", "-o", "page.html").assert_ok()
     assert "consistent, unsigned" in untrusted.run("verify", "@last").assert_ok().out
+
+
+def test_the_variables_that_a_log_records_do_not_count_either(untrusted: Project, tmp_path: Path) -> None:
+    """A variable may be a program: resuming a log that came with a mail would start it."""
+    mark = tmp_path / "started"
+    words = ["-p", "text=The quay is closed.", "-p", "target_language=fr"]
+    bind = ["--bind", "text.content.translate=python_text_content_translate"]
+    env = {"COGCLI_TRANSLATE_COMMAND": "cat"}
+    untrusted.run("config", "trust").assert_ok()
+    untrusted.run("run", "text.translate-summary", *words, *bind, env=env).assert_ok()
+    before_the_call = lambda events: events[:2]  # noqa: E731
+    _forged(untrusted, before_the_call)
+    untrusted.run("resume", "@last", env=env).assert_ok()
+
+    def start_program(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        variables = events[0]["payload"]["pins"]["variables"]
+        variables["official_commands"]["translate"] = f"touch {mark}"
+        return events[:2]
+
+    _forged(untrusted, start_program)
+    error = _refused(untrusted, "@last", env=env)
+    assert f"other variables of service `official_commands`: translate=touch {mark}" in error["message"]
+    assert not mark.exists()
