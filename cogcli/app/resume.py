@@ -41,6 +41,7 @@ from cogcli.specs.registry import Registry
 
 _SHOWN = 200
 
+
 def resume(
     settings: Settings,
     directory: Path,

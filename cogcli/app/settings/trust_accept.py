@@ -118,8 +118,10 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
             return projects
         needs = Needs.from_entry(entry).joined(more)
-        found = find_files(root, roots_of(root), needs).files.items()
-        places = {name: _location(path) for name, path in found if os.path.basename(path) in names}
+        found = find_files(root, roots_of(root), needs)
+        found.add_all(find_programs(root, needs, environ))
+        files = found.files.items()
+        places = {name: _location(path) for name, path in files if os.path.basename(path) in names}
         own = {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
         kept.update({**entry["accepted"], **own})
         return {**projects, key_of(project): {"accepted": dict(kept), **needs._asdict()}}

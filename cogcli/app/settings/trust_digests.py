@@ -23,6 +23,8 @@ BYTECODE: Final = "__pycache__"
 """The folder of compiled Python, which no command reads from a project."""
 _INSTALLED: Final = "pyvenv.cfg"
 """The file that marks a virtual environment: its packages are installed and are no part of the project."""
+_ENVIRONMENT: Final = frozenset(("bin", "etc", "include", "lib", "lib64", "scripts", "share"))
+"""The folders of a virtual environment. Anything else in it could be imported as a part of the project."""
 
 
 class DecidingFiles:
@@ -73,7 +75,7 @@ class DecidingFiles:
                 raise _too_much()
             entries = _entries(place)
             if not installed and place != folder and any(name == _INSTALLED for name, _, _ in entries):
-                continue
+                entries = [each for each in entries if each[0].casefold() not in _ENVIRONMENT]
             for name, is_folder, is_link in entries:
                 path = os.path.join(place, name)
                 if is_folder and enters(name):

@@ -35,6 +35,18 @@ _RUN: Final = (
     ".php", ".jar", ".class", ".wasm", ".dll", ".dylib",
 )  # fmt: skip
 """Endings of the files that programs load from folders that their variables name."""
+_CODE: Final = re.compile("-[bBdEiIOPqsSuvx]*[mc]")
+"""The beginning of an argument that has Python run a module or a text: it imports from the working directory then."""
+_LAUNCHERS: Final = frozenset("bun deno hatch just make npm pdm pipenv pnpm poetry rye uv yarn".split())
+"""Programs that start what a file of the working directory says."""
+_MANIFESTS: Final = frozenset(
+    (
+        "package.json", "pyproject.toml", "uv.lock", "deno.json", "deno.jsonc", "Makefile", "makefile", "GNUmakefile",
+        "justfile",
+    )
+)  # fmt: skip
+_STARTED: Final = ("__main__.py", "package.json", "index.js")
+"""Files of a folder that is started as a program."""
 _SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
 """Separators of file names in one text: blanks, the separator of `PATH`, and all of these."""
 _LONGEST: Final = 4096
@@ -195,7 +207,7 @@ def _add_program_files(
     found: DecidingFiles, program: Program, path: str, project: str, environ: Mapping[str, str]
 ) -> None:
     """Add the files of the project that a program, found at `path`, runs or loads."""
-    root, _, _, args, cwd, _, variables = program
+    root, _, command, args, cwd, _, variables = program
     home = os.path.join(project, root)
     place = os.path.join(home, cwd)
     given = [os.path.join(place, part) for arg in args for part in _names_in(arg)]
@@ -208,10 +220,15 @@ def _add_program_files(
     for folder in set_to:
         if _is_of(folder, project, home, stat.S_ISDIR):
             found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
-    # Python imports from the folder of the script that it runs.
-    for script in given:
-        if script.endswith(".py") and _is_of(script, project, home, stat.S_ISREG):
-            found.add_tree(os.path.dirname(script), _is_imported, _is_of_project, installed=False)
+    scripts = [each for each in (path, *given) if _is_of(each, project, home, stat.S_ISREG)]
+    runs_folder = any(os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED)
+    starts_project = os.path.splitext(os.path.basename(command))[0] in _LAUNCHERS
+    if scripts or runs_folder or starts_project or any(map(_CODE.match, args)):
+        # A program loads from the folder of its script, from its working directory, and from where its script says.
+        folders = {home, place, *(os.path.dirname(os.path.realpath(each)) for each in scripts)}
+        for folder in sorted(folders | set(map(os.path.dirname, scripts))):
+            if _is_of(folder, project, home, stat.S_ISDIR):
+                found.add_tree(folder, _is_loaded, _is_of_project, installed=False)
     # Python runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
     for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
@@ -227,6 +244,10 @@ def _is_read(path: str) -> bool:
 
 def _is_imported(path: str) -> bool:
     return path.endswith(_IMPORTED)
+
+
+def _is_loaded(path: str) -> bool:
+    return path.endswith(_RUN) or os.path.basename(path) in _MANIFESTS
 
 
 def _is_no_bytecode(name: str) -> bool:
