@@ -1,5 +1,5 @@
-"""Resume and rerun: whether the permissions recorded in a log (trust level, confirmations, approvals, passed gates) may
-be used again.
+"""Resume and rerun: whether the permissions recorded in a log (trust level, confirmations, approvals, passed gates,
+chosen bindings and so on) may be used again.
 
 A copied episode may be forged: its log can hold any trust level, approval and gate answer, and its hashes fit, since
 the writer of a log computes them. So a recorded permission counts only if a checkpoint vouches for its event
@@ -12,17 +12,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.ask_again import invoke_command, is_agents, no_rerun
 from cogcli.app.plan_skill import reads_of
-from cogcli.app.registry import open_registry
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.run_skill import agent_of, environment_of
-from cogcli.app.settings import Settings
+from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.core.jsonvalue import object_of
+from cogcli.core.calls import BindingChain
+from cogcli.core.errors import (
+    BindingResolutionError,
+    CogcliError,
+    EnvironmentRefusal,
+    SkillNotFoundError,
+    UsageError,
+)
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.terminal_text import visible
 from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode import refusals
@@ -32,14 +39,22 @@ from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
 from cogcli.runs.given_inputs import GivenRun, prepare_given
+from cogcli.runs.input_origins import TYPED
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.replay import reach_recorded, read_pinned_catalog
 from cogcli.runs.rerun import Reuse, failed_loops, first_to_run, read_source_request, reuse_of
 from cogcli.runs.results import Control, RunResult
-from cogcli.specs.capability import TRUST_RANKS
+from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.contradictions import Contradictions
+from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.registry import Registry
+from cogcli.specs.selection import SelectionOptions, select
 
-_SHOWN = 200
+_SHOWN: Final = 200
+_TEMPLATES: Final = "template"
+"""The adapter of a run that no model plans, as its log names it."""
 
 
 def resume(
@@ -55,13 +70,13 @@ def resume(
     an agent as they grow. Raises what `runs.resume` does, and EnvironmentRefusal `resume.untrusted`."""
     is_own = False
 
-    def consent(log: LogIndex, journal: Journal) -> None:
-        nonlocal is_own
-        _require_own_consent(settings, directory, request, log, journal)
-        is_own = log.started is not None and journal.is_allowed(log.started.seq)
-
     def open_specs() -> Registry:
         return _registry_of(settings, is_own=is_own)
+
+    def consent(log: LogIndex, journal: Journal) -> None:
+        nonlocal is_own
+        _require_own_consent(settings, directory, request, log, journal, open_specs)
+        is_own = log.started is not None and journal.is_allowed(log.started.seq)
 
     own_agent = partial(agent_of, settings, on_response=on_response)
     environment = environment_of(settings)._replace(agent_of=own_agent, open_registry=open_specs)
@@ -83,9 +98,9 @@ def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
 
 
 def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
-    """Whether a checkpoint vouches for the start of a log; in a trusted project that is not asked."""
-    if log.started is None or not settings.bound:
-        return True
+    """Whether a checkpoint vouches for the start of a log."""
+    if log.started is None:
+        return False
     with refusals.open_episode(directory) as folder:
         vouched = read_vouched(folder, find_key(settings.environ), signer_of(settings))
     return vouched.allows(log.started.seq) and not vouched.differs
@@ -118,20 +133,29 @@ class RerunRequest(NamedTuple):
 def prepare_rerun(
     settings: Settings, directory: Path, asked: RerunRequest, warn: Warn
 ) -> tuple[PreparedRun, Reuse]:
-    """The prepared run of a rerun, and what it reuses. Raises what `prepare_given` does, and EnvironmentRefusal
-    `resume.untrusted` for a higher trust level than is set now: a rerun takes over no other permission; UsageError for
-    the run of an agent."""
+    """The prepared run of a rerun, and what it reuses. Of an episode that is not known to be the user's own, bindings,
+    conformance, user and typed inputs do not count; those of now do.
+
+    Raises what `prepare_given` does, and EnvironmentRefusal `resume.untrusted` for a higher trust level than is set
+    now; UsageError for the run of an agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
     if log.started and is_agents(log.started.payload):
         raise no_rerun(directory.name, log.started.payload)
-    if "trust_level" not in asked.overrides:
-        _require_own_level(settings, directory, log)
+    is_own = _is_own(settings, directory, log)
+    typed: Sequence[str] = ()
+    if is_own and log.started:
+        typed = log.started.payload.get("typed") or ()
+    elif log.started:
+        if "trust_level" not in asked.overrides:
+            _require_own_level(settings, directory, log)
+        request = _with_own_choices(settings, request, asked.overrides, warn)
     try:
-        registry = _registry_of(settings, is_own=_is_own(settings, directory, log))
+        registry = _registry_of(settings, is_own=is_own)
         catalog = registry.reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
         raise _skill_not_here(error, directory, "rerun") from error
-    given = request._replace(inputs={**request.inputs, **asked.inputs}, origins=asked.origins)
+    origins = {name: TYPED for name in typed if name not in asked.inputs}
+    given = request._replace(inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins})
     prepared = prepare_given(catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ)
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     if asked.failed_items:
@@ -164,8 +188,45 @@ def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> Sk
     return found
 
 
+def _with_own_choices(
+    settings: Settings, request: RunRequest, overrides: Mapping[str, Any], warn: Warn
+) -> RunRequest:
+    """The request of an episode that is not known to be the user's, with what the user chooses now: no binding, the
+    preferences and the conformance of the settings, and no named user. Flags of the command stay."""
+    own = {
+        "binds": {},
+        "prefer": tuple(settings.value("prefer")),
+        "no_fallback": settings.value("no_fallback"),
+    }
+    own["conformance"] = _stricter(request.conformance, settings.value("conformance"))
+    changed = {
+        name: value
+        for name, value in own.items()
+        if name not in overrides and value != getattr(request, name)
+    }
+    if request.policy and request.policy.user:
+        changed["policy"] = request.policy._replace(user="")
+    if changed:
+        words = ["user" if name == "policy" else name for name in changed]
+        text = (
+            f"this episode is not known to be yours, so what it records of {', '.join(words)} does not count"
+        )
+        warn(EnvironmentRefusal("resume.untrusted", text))
+    return request._replace(**changed)
+
+
+def _stricter(one: str | None, other: str | None) -> str | None:
+    """The stricter of two demanded conformance profiles; None for no demand."""
+    return max(one, other, key=lambda profile: CONFORMANCE_RANKS.get(profile or "", -1))
+
+
 def _require_own_consent(
-    settings: Settings, directory: Path, request: runs.ResumeRequest, log: LogIndex, journal: Journal
+    settings: Settings,
+    directory: Path,
+    request: runs.ResumeRequest,
+    log: LogIndex,
+    journal: Journal,
+    open_specs: Callable[[], Registry],
 ) -> None:
     """Check all recorded permissions of a log before it is resumed.
 
@@ -181,18 +242,37 @@ def _require_own_consent(
         return
     if request.head:
         raise _untrusted(f"the log ends with {head}, not with {request.head}", directory, head)
-    recorded = _unvouched_permissions(settings, log.started, log, journal)
+    own = selection_options(settings)._replace(allow_hosts=request.allow_hosts)
+
+    def find_choices(started: Event) -> list[str]:
+        return _recorded_choices(own, directory, started, open_specs())
+
+    recorded = _unvouched_permissions(settings, log.started, log, journal, find_choices)
     if journal.vouched.differs:
         raise _untrusted(f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded)
     if recorded:
         raise _untrusted("this episode is not known to be yours", directory, head, recorded)
 
 
-def _unvouched_permissions(settings: Settings, started: Event, log: LogIndex, journal: Journal) -> list[str]:
-    """The permissions that only events record for which nothing vouches, in words."""
+def _unvouched_permissions(
+    settings: Settings,
+    started: Event,
+    log: LogIndex,
+    journal: Journal,
+    find_choices: Callable[[Event], list[str]],
+) -> list[str]:
+    """The permissions that only events record for which nothing vouches, in words; `find_choices` finds those that
+    specs are needed for."""
     foreign = [event for event in journal.history() if not journal.is_allowed(event.seq)]
     ids, steps = {event.id for event in foreign}, {event.step_id for event in foreign}
-    found = _recorded_at_start(settings, started) if started.id in ids else []
+    found = []
+    if started.id in ids:
+        found = _recorded_at_start(settings, started)
+        try:
+            found += find_choices(started)
+        except CogcliError:
+            if not found and not journal.vouched.differs:
+                raise
     found += [
         f"`{each.asked.capability or each.asked.step_id}` approved"
         for each in log.approvals
@@ -204,17 +284,84 @@ def _unvouched_permissions(settings: Settings, started: Event, log: LogIndex, jo
 
 
 def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
-    options: Mapping[str, Any] = started.payload["options"]
+    """What the first event says that a run of now would not have without a word of the user: trust level,
+    confirmations, typed files, who asks, and of an agent its consent, conversation, model and rules."""
+    payload = started.payload
+    options: Mapping[str, Any] = payload["options"]
     confirmed = sorted(map(str, options.get("confirmed_capabilities") or ()))
-    request = object_of(object_of(started.payload.get("agent")).get("request"))
-    consent = object_of(request.get("user")).get("consent")
-    consent = consent if isinstance(consent, list) else []
-    return [
+    policy = object_of(payload.get("policy"))
+    request = object_of(object_of(payload.get("agent")).get("request"))
+    user = object_of(request.get("user"))
+    named = {text_of(each) for each in (policy.get("user"), user.get("user_id"))} - {"", "default"}
+    role, session = text_of(user.get("role")), text_of(request.get("session_id"))
+    found = [
         *_higher_level(settings, options),
         *(f"`{id}` confirmed" for id in confirmed),
-        *(f"consent to `{name}`" for name in consent),
         *_other_variables(settings, started),
+        *(f"file of the input `{name}`" for name in list_of(payload.get("typed"))),
+        *(f"user `{name}`" for name in sorted(named)),
     ]
+    if not payload.get("agent"):
+        return found
+    found += [f"role `{role}`"] if role else []
+    found += [f"consent to `{name}`" for name in list_of(user.get("consent"))]
+    found += [f"conversation `{session}`"] if session else []
+    if text_of(policy.get("pack")).partition("@")[0] == BUILT_IN_PACK:
+        found.append("the rules of the agent without a pack")
+    return found + _recorded_model(settings, payload)
+
+
+def _recorded_model(settings: Settings, payload: Mapping[str, Any]) -> list[str]:
+    """The language model of an agent's run, unless the settings name the same one."""
+    model = object_of(object_of(payload.get("pins")).get("model"))
+    adapter, name = text_of(model.get("adapter")), text_of(model.get("name"))
+    if adapter in ("", _TEMPLATES):
+        return []
+    configured = f"{settings.value('model.adapter')}:{settings.value('model.name')}"
+    own = settings.environ.get(variable(WHOLE_TABLE)) or configured
+    return [] if own == f"{adapter}:{name}" else [f"model {adapter}:{name}"]
+
+
+def _recorded_choices(
+    own: SelectionOptions, directory: Path, started: Event, registry: Registry
+) -> list[str]:
+    """The bindings and lenient contracts of the first event that a run of now would not have."""
+    payload, pinned = started.payload, partial(read_pinned_catalog, started, directory)
+    catalog = reach_recorded(registry, started, pinned)
+    options = payload["options"]
+    recorded = own._replace(
+        binds=options.get("binds") or {},
+        conformance=options.get("required_conformance_profile"),
+        prefer=tuple(options.get("prefer") or ()),
+        no_fallback=options.get("no_fallback") is True,
+    )
+    chains, found = runs.recorded_chains(started), []
+    for id in sorted(catalog.capabilities):
+        bindings = _recorded_bindings(catalog, id, recorded, chains.get(id))
+        if bindings and bindings != _usable_bindings(catalog, id, own):
+            found.append(f"`{id}` through {', '.join(f'`{each}`' for each in bindings)}")
+    lenient = Contradictions.recorded(payload).lenient - Contradictions.of(catalog, ()).lenient
+    return [*found, *(f"lenient contracts of `{spec}`" for spec in sorted(lenient))]
+
+
+def _recorded_bindings(
+    catalog: Catalog, capability_id: str, options: SelectionOptions, chain: BindingChain | None
+) -> tuple[str, ...]:
+    """The bindings that a capability would be called through by what is recorded, in order; none if none is eligible
+    now."""
+    if chain is None:
+        return _usable_bindings(catalog, capability_id, options)
+    ids = [member.binding_id for member in chain.members]
+    named = options._replace(binds={**options.binds, capability_id: ids[0]})
+    return tuple(id for id in _usable_bindings(catalog, capability_id, named) if id in ids)
+
+
+def _usable_bindings(catalog: Catalog, capability_id: str, options: SelectionOptions) -> tuple[str, ...]:
+    """The bindings that a capability is called through, in order; none if none is eligible."""
+    try:
+        return select(catalog, capability_id, options).usable
+    except BindingResolutionError:
+        return ()
 
 
 def _other_variables(settings: Settings, started: Event) -> list[str]:
@@ -248,7 +395,8 @@ def _untrusted(
     message: str, directory: Path, head: str, permissions: Sequence[str] = ()
 ) -> EnvironmentRefusal:
     more = f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""
-    found = f"; it records: {', '.join(permissions[:5])}{more}" if permissions else ""
+    shown = ", ".join(visible(each[:_SHOWN]) for each in permissions[:5])
+    found = f"; it records: {shown}{more}" if permissions else ""
     place = quote(str(directory))
     return EnvironmentRefusal(
         "resume.untrusted",
@@ -259,16 +407,10 @@ def _untrusted(
 
 
 def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
-    """Raise EnvironmentRefusal `resume.untrusted` for a recorded trust level that is higher than the user's and that
-    nothing vouches for."""
-    if log.started is None:
-        return
-    higher = _higher_level(settings, log.started.payload["options"])
-    if not higher:
-        return
-    with refusals.open_episode(directory) as folder:
-        vouched = read_vouched(folder, find_key(settings.environ), signer_of(settings))
-    if vouched.allows(log.started.seq) and not vouched.differs:
+    """Raise EnvironmentRefusal `resume.untrusted` for a recorded trust level that is higher than the user's, of an
+    episode that is not known to be the user's own."""
+    higher = _higher_level(settings, log.started.payload["options"]) if log.started else []
+    if log.started is None or not higher:
         return
     level = log.started.payload["options"]["trust_level"]
     raise EnvironmentRefusal(

@@ -114,6 +114,26 @@ class CommandContext:
 
         return f" {join(words)}"
 
+    def keep_typed_flags(self, error: CogcliError, flag: str) -> None:
+        """Have each next command of an error that ends with this flag and its value be the typed command with it, so
+        that no other flag of the user is lost."""
+        error.next = tuple(
+            self._repeat_with(flag, line.rpartition(f" {flag} ")[2]) if f" {flag} " in line else line
+            for line in error.next
+        )
+
+    def _repeat_with(self, flag: str, value: str) -> str:
+        """The typed command with this value of a flag, as a line that runs."""
+        from shlex import join
+
+        words: list[str] = []
+        is_value = False
+        for word in self.call.argv:
+            if not is_value and word != flag and not word.startswith(f"{flag}="):
+                words.append(word)
+            is_value = word == flag
+        return f"{join(['cogcli', *words])} {flag} {value}"
+
     @property
     def user(self) -> str:
         """The name of the user as the system gives it, else the variable `USER`, else `somebody`."""

@@ -4,7 +4,7 @@ plan or of an agent's turns."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
@@ -39,6 +39,8 @@ class Request(NamedTuple):
     """What an agent was asked, and what its stores gave for that; empty for the run of a skill."""
     effects: Mapping[str, Any] = {}
     """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
+    typed: Sequence[str] = ()
+    """The inputs whose typed paths let the run read files that it may not read otherwise."""
 
 
 class Finished(NamedTuple):
@@ -256,6 +258,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         contracts=engine.contradictions.to_payload(),
         policy=dict(request.policy),
         agent=dict(request.agent),
+        typed=list(request.typed),
         intuition_mode=engine.policy.intuition_mode if engine.policy else "",
         using="agent" if request.agent else "runner",
     )

@@ -55,6 +55,7 @@ def run_started(
     contracts: PayloadDict | None = None,
     policy: PayloadDict | None = None,
     agent: PayloadDict | None = None,
+    typed: list[str] | None = None,
     intuition_mode: str = "",
     parent_run_id: str | None = None,
     step_id: str | None = None,
@@ -84,6 +85,8 @@ def run_started(
         payload["effects"] = effects
     if agent:
         payload["agent"] = agent
+    if typed:
+        payload["typed"] = typed
     if intuition_mode:
         payload["intuition_mode"] = intuition_mode
     return _draft("run.started", run_id, payload, step_id, "system")

@@ -62,6 +62,8 @@ class RunStarted(Payload):
     """What governs the run beside safety levels: pack, intent, user, ceiling and budgets, as they were given."""
     agent: Json | None = None
     """What an agent was asked, its limits, and what its stores gave for that; absent for the run of a skill."""
+    typed: list[str] = []
+    """The inputs whose typed paths let the run read files that it may not read otherwise; absent without any."""
     intuition_mode: Literal["advisory", "interventive", "hybrid"] | None = None
     """How the rules of the pack take part; absent without a pack."""
     parent_run_id: str | None

@@ -18,6 +18,6 @@ DEFAULT: Final = "default"
 """The default of the skill; of every input without another origin."""
 
 
-def typed_values(inputs: Mapping[str, Any], origins: Mapping[str, str]) -> list[Any]:
-    """The values of inputs that were typed."""
-    return [value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED]
+def typed_values(inputs: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+    """By name the values of inputs that were typed."""
+    return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED}

@@ -7,7 +7,7 @@ the same engine over a log.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -105,8 +105,9 @@ def launch(
         durability=request.durability,
     )
     try:
+        environment, typed = _with_typed_files(environment, prepared)
         runner = live_runner(
-            _with_typed_files(environment, prepared),
+            environment,
             prepared.catalog,
             prepared.selection,
             redactor,
@@ -130,6 +131,7 @@ def launch(
         first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
+            typed=typed,
         )
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
@@ -146,12 +148,25 @@ def launch(
         journal.close()
 
 
-def _with_typed_files(environment: RunEnvironment, prepared: PreparedRun) -> RunEnvironment:
-    """The environment in which the run reads the files that its typed inputs name, too."""
-    if environment.reads is None:
+def _with_typed_files(environment: RunEnvironment, prepared: PreparedRun) -> tuple[RunEnvironment, list[str]]:
+    """The environment in which the run reads the files that its typed inputs name, too, and the names of the inputs
+    that name one which it may not read otherwise."""
+    before = environment.reads
+    if before is None:
+        return environment, []
+    values = typed_values(prepared.inputs, prepared.request.origins)
+    names = [name for name, value in values.items() if before.with_typed(value) != before]
+    return with_typed_inputs(environment, prepared.inputs, names), names
+
+
+def with_typed_inputs(
+    environment: RunEnvironment, inputs: Mapping[str, Any], names: Iterable[str]
+) -> RunEnvironment:
+    """The environment in which the run reads the files that inputs of these names name, too."""
+    values = [inputs[name] for name in names if name in inputs]
+    if environment.reads is None or not values:
         return environment
-    typed = typed_values(prepared.inputs, prepared.request.origins)
-    return environment._replace(reads=environment.reads.with_typed(typed))
+    return environment._replace(reads=environment.reads.with_typed(values))
 
 
 def run_engine(

@@ -146,6 +146,7 @@ def request_from(started: Event) -> Request:
         effects=payload.get("effects") or {},
         policy=payload.get("policy") or {},
         agent=payload.get("agent") or {},
+        typed=payload.get("typed") or (),
     )
 
 

@@ -32,6 +32,7 @@ from cogcli.runs.launch import (
     live_runner,
     recorded_agent,
     run_engine,
+    with_typed_inputs,
 )
 from cogcli.runs.log_index import LogIndex, locate_error
 from cogcli.runs.policy_request import PolicyRequest
@@ -146,7 +147,7 @@ class _Resumption(NamedTuple):
 
     def run(self, redactor: Redactor, listener: Callable[[Event], None], control: Control) -> RunResult:
         """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
-        environment, request, journal, log = self.environment, self.request, self.journal, self.log
+        environment, request, journal, log = self._environment_of_run(), self.request, self.journal, self.log
         if not request.abort:
             self._require_time()
         catalog, selection, selected, changed = self._specs()
@@ -185,6 +186,14 @@ class _Resumption(NamedTuple):
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
+
+    def _environment_of_run(self) -> RunEnvironment:
+        """The environment in which the run reads the files that were typed when it began, if the first event, which
+        names these inputs, is vouched for."""
+        if not self.journal.is_allowed(self.started.seq):
+            return self.environment
+        payload = self.started.payload
+        return with_typed_inputs(self.environment, payload["inputs"], payload.get("typed") or ())
 
     def _require_time(self) -> None:
         """Raise RunTimeoutError where the sittings before used up the time of the run, and it is given no new one. What
@@ -268,7 +277,7 @@ class _Resumption(NamedTuple):
         if changed:
             catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
         options = started.payload["options"]
-        selected = {} if changed else _recorded_chains(started)
+        selected = {} if changed else recorded_chains(started)
         # A recorded binding counts as named by the user: it is called, or nothing is.
         binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
         profile = options["required_conformance_profile"]
@@ -318,7 +327,7 @@ class _Resumption(NamedTuple):
         self.log.note_answer(self.journal.append(draft, durable=True))
 
 
-def _recorded_chains(started: Event) -> dict[str, BindingChain]:
+def recorded_chains(started: Event) -> dict[str, BindingChain]:
     """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
     `episode.unreadable`."""
     recorded = started.payload.get("selection") or {}

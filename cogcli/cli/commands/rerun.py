@@ -14,7 +14,7 @@ from cogcli.cli.live_run import DisplayListener, display_of, report_result, watc
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import parse_allowed_hosts, parse_pairs, warn_of_distrust
-from cogcli.core.errors import CogcliError, UsageError
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
@@ -68,7 +68,11 @@ def rerun(
     asked = RerunRequest(
         first, failed_items, _overrides(context, flags), given.inputs, given.problems, given.origins
     )
-    prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
+    try:
+        prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
+    except EnvironmentRefusal as error:
+        context.keep_typed_flags(error, "--trust-level")
+        raise
     warn_of_distrust(context, "skill", prepared.skill.id)
     choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))

@@ -24,7 +24,7 @@ from cogcli.cli.options import (
     text,
     wrong_flag,
 )
-from cogcli.core.errors import UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.engine.doubt import CHOICES
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.humanize import fuzzy_time
@@ -98,7 +98,11 @@ def resume(
         timeout=flags.timeout,
         allow_hosts=parse_hosts(flags.allow_host),
     )
-    result, listener = resume_run(context, directory, request)
+    try:
+        result, listener = resume_run(context, directory, request)
+    except EnvironmentRefusal as error:
+        context.keep_typed_flags(error, "--head")
+        raise
     if not flags.abort:
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
