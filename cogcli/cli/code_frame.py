@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
+from cogcli.core.redact import names_secret
 from cogcli.core.source_lines import hide_secrets
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.report.styled_text import StyledLine
@@ -16,11 +18,20 @@ _WIDEST = 400
 
 
 class Sources:
-    """Source lines of files below `base`; `contents` replaces the content of files by name."""
+    """Source lines of files below `base`; `contents` replaces the content of files by name.
 
-    def __init__(self, base: str = "", contents: Mapping[str, bytes] | None = None) -> None:
+    `typed` holds texts of a command line by their place: no line of one that names a secret is shown.
+    """
+
+    def __init__(
+        self,
+        base: str = "",
+        contents: Mapping[str, bytes] | None = None,
+        typed: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._base = base
-        self._contents = contents or {}
+        self._typed = typed or {}
+        self._contents = {**(contents or {}), **self._typed}
 
     def line(self, file: str, number: int) -> str | None:
         """One line without its newline; None where the file cannot be read or displayed."""
@@ -31,7 +42,7 @@ class Sources:
             text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
         else:
             text = _line_of(os.path.join(self._base, file), number)
-        if text is None:
+        if text is None or (file in self._typed and _names_secret(f"{file} {text}")):
             return None
         if file.endswith(".toml") and "=" not in text and not text.lstrip().startswith("["):
             return None  # within a text of several lines, of which another line has the key
@@ -43,6 +54,13 @@ class Sources:
         if text is None or not 1 <= column <= len(text):
             return 0
         return column + max(1, _token(text[column - 1 :]))
+
+
+def _names_secret(text: str) -> bool:
+    return any(map(names_secret, _WORD.findall(text)))
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def frame(

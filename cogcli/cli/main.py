@@ -170,8 +170,8 @@ def report_error(
     problems: list[Problem] = [redirect_hint(problem, again) for problem in getattr(error, "problems", ())]
     base, width = context.base if context else "", screen.err.width
     first = error_object(error)
-    lines = error_lines(first, base=base, width=width) + next_lines(error.next)
-    for line in problems_lines(problems, error.next, base, width) if problems else lines:
+    lines = error_lines(first, base=base, width=width, typed=error.typed) + next_lines(error.next)
+    for line in problems_lines(problems, error.next, base, width, error.typed) if problems else lines:
         screen.notify_line(line)
     if screen.json:
         own: dict[str, Any] = dict(context.own) if context else {}

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.typer_app import parse
 from cogcli.core.errors import CogcliError
-from cogcli.core.problems import Problem
+from cogcli.core.problems import Problem, meant_by
 from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
@@ -36,9 +37,11 @@ _LOOK = {
 
 
 def error_lines(
-    error: dict[str, Any], *, base: str = "", width: int | None = None, verbose: bool = False
-) -> list[StyledLine]:
-    """An error of the envelope as lines for stderr, all but its next commands; with `verbose` each cause, too."""
+    error: dict[str, Any], *, base: str = "", width: int | None = None, verbose: bool = False,
+    typed: Mapping[str, bytes] | None = None,
+) -> list[StyledLine]:  # fmt: skip
+    """An error of the envelope as lines for stderr, all but its next commands; with `verbose` each cause, too. `typed`
+    is that of the CogcliError."""
     message, hint = visible(str(error["message"])), str(error.get("hint") or "")
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
@@ -52,11 +55,11 @@ def error_lines(
         message, hint = f"{message}; {visible(hint)}", ""
     lines: list[StyledLine] = [[(f"error[{error['code']}]", "error"), (f": {message}", "bold")]]
     if error.get("file"):
-        from cogcli.cli.code_frame import frame
+        from cogcli.cli.code_frame import Sources, frame
 
         place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
         missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
-        lines += frame(*place, base=base, width=width, said=missing)
+        lines += frame(*place, width=width, sources=Sources(base, typed=typed), said=missing)
     rows += help_rows(hint)
     rows += [("curl", str(error["curl"]))] if error.get("curl") else []
     rows += [("cause", str(cause)) for cause in error.get("causes") or ()] if verbose else []
@@ -102,12 +105,17 @@ def help_rows(hint: str) -> list[tuple[str, str]]:
 
 
 def problems_lines(
-    problems: list[Problem], next: tuple[str, ...], base: str, width: int | None
-) -> list[StyledLine]:
-    """The problems that keep a command from starting, how many errors they are, and the next commands."""
+    problems: list[Problem], next: tuple[str, ...], base: str, width: int | None,
+    typed: Mapping[str, bytes] | None = None,
+) -> list[StyledLine]:  # fmt: skip
+    """The problems that keep a command from starting, how many errors they are, and the next commands. `typed` is that
+    of the CogcliError."""
+    from cogcli.cli.code_frame import Sources
+
     lines: list[StyledLine] = []
+    sources = Sources(base, typed=typed)
     for problem in problems:
-        lines += [*problem_lines(problem, base=base, width=width), [("", "")]]
+        lines += [*problem_lines(problem, base=base, width=width, sources=sources), [("", "")]]
     errors = count_of(sum(problem.severity != "W" for problem in problems), "error")
     return [*lines, [(f"{errors}; nothing ran, nothing was written", "")], *next_lines(next)]
 
@@ -151,7 +159,8 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
         if fixed is not None and one.code == "input.missing":
             fixed = _completed(fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2])
         elif fixed is not None:
-            fixed = _respelt(one, fixed)
+            choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
+            fixed = _with_binding(fixed, choice[1]) if choice else _respelt(one, fixed, error.samples)
     if fixed is not None and error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
             fixed = fixed and _completed(fixed, error.samples, name)
@@ -164,19 +173,54 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     return join(["cogcli", *fixed])
 
 
-def _respelt(error: CogcliError | Problem, argv: list[str]) -> list[str] | None:
-    """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what."""
+_OTHER_BINDING = re.compile(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
+"""The line of a hint that names a binding which can be called."""
+
+
+def _with_binding(argv: list[str], choice: str) -> list[str] | None:
+    """The words with `--bind CAP=BINDING`, instead of another choice for that capability; None for a command that takes
+    no such flag or has one that cannot be replaced."""
+    capability = choice.partition("=")[0]
+    kept: list[str] = []
+    for word in argv:
+        if kept[-1:] == ["--bind"] and word.partition("=")[0] == capability:
+            kept.pop()
+        else:
+            kept.append(word)
+    if "--" in kept or any(word.startswith("--bind=") for word in kept):
+        return None
+    return [*kept, "--bind", choice]
+
+
+def _respelt(error: CogcliError | Problem, argv: list[str], samples: Mapping[str, str]) -> list[str] | None:
+    """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what. `samples`
+    tells which inputs take JSON: text of another one does not fit there."""
     meant, typed = re.match(r"did you mean `([^`]+)`", error.hint), re.findall(r"`([^`]+)`", error.message)
     places = [n for n, word in enumerate(argv) if typed and typed[-1] in (word, *word.split("=", 1))]
-    if meant is None or len(places) != 1:
+    if meant is None or not typed:
+        return None
+    if not places:
+        return _respelt_in_json(argv, typed[-1], meant[1])
+    if len(places) != 1:
         return None
     (place,) = places
     if meant[1] == f"-p {argv[place]}":
         return [*argv[:place], "-p", *argv[place:]]
     word = "=".join(meant[1] if part == typed[-1] else part for part in argv[place].split("=", 1))
+    if samples.get(meant[1], "").startswith(f"{meant[1]}:=") and word.startswith(f"{meant[1]}="):
+        return None
     fixed = [*argv[:place], word, *argv[place + 1 :]]
     named = [_name_of(each) for each in fixed if "=" in each]
     return None if named.count(_name_of(word)) > 1 else fixed
+
+
+def _respelt_in_json(argv: list[str], wrong: str, right: str) -> list[str] | None:
+    """The words with a text replaced in the only JSON value that has it, once; None where there is no such value."""
+    places = [n for n, word in enumerate(argv) if word.count(f'"{wrong}"') == 1]
+    if len(places) != 1 or '"' in right or "\\" in right:
+        return None
+    (place,) = places
+    return [*argv[:place], argv[place].replace(f'"{wrong}"', f'"{right}"'), *argv[place + 1 :]]
 
 
 def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:

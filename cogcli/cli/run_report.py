@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import error_lines, next_lines
+from cogcli.core.errors import TRANSIENT, exit_code
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import duration, short_episode
 from cogcli.report.styled_text import StyledLine, style_of
-from cogcli.runs.results import RunResult
+
+if TYPE_CHECKING:
+    from cogcli.runs.rerun_point import RerunPoint
+    from cogcli.runs.results import RunResult
 
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
@@ -34,18 +39,22 @@ def error_of(
 def rerun_flags(context: CommandContext, result: RunResult) -> str | None:
     """The flags of the `rerun` that goes on where a run failed or was stopped, with the permissions of the command,
     and with `--plan` where effects have to be decided about. None where it could not."""
-    point, given = result.rerun, context.call.given
+    given = context.call.given
+    return flags_of(result.rerun, given.get("trust_level") or "", given.get("confirm") or ())
+
+
+def flags_of(point: RerunPoint | None, trust_level: str, confirmed: Iterable[str]) -> str | None:
+    """The flags of the `rerun` that goes on at a point, with these permissions. None if there is no such point."""
     if point is None:
         return None
     words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
-    words += ["--trust-level", given["trust_level"]] if given.get("trust_level") else []
-    words += [word for capability in given.get("confirm") or () for word in ("--confirm", capability)]
+    words += ["--trust-level", trust_level] if trust_level else []
+    words += [word for capability in confirmed for word in ("--confirm", capability)]
     return "".join(f" {quote(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
 
 
 def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
     error = result.error or {}
-    step = error.get("step")
     episode = _name(result, here=here)
     found = []
     if result.approve:
@@ -56,10 +65,20 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
         found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:
         return found
-    step = f" --step {step} --io" if isinstance(step, str) and step else ""
-    found = [f"cogcli trace {episode}{step}{again}"]
-    keeps = result.rerun is not None and result.rerun.keeps
-    return [*found, f"cogcli rerun {episode}{rerun}{again}"] if keeps else found
+    return [f"cogcli {words}{again}" for words in failure_commands(episode, error, result.rerun, rerun or "")]
+
+
+def failure_commands(
+    episode: str, error: Mapping[str, Any], point: RerunPoint | None, flags: str
+) -> Iterator[str]:
+    """The commands after a failed run, without the tool's name: the calls of the failed step, and a rerun if earlier
+    steps are kept or the service may answer next time; `flags` are those of `rerun`."""
+    step = error.get("step")
+    yield f"trace {episode} --step {step} --io" if isinstance(step, str) and step else f"trace {episode}"
+    if point is not None and (point.keeps or exit_code(str(error.get("code"))) == TRANSIENT):
+        yield f"rerun {episode}{flags}"
+        if error.get("instead"):
+            yield f"rerun {episode}{flags} --bind {error['instead']}"
 
 
 def _name(result: RunResult, *, here: bool) -> str:

@@ -62,11 +62,11 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     folded, row = fold(reported), read_row(directory)
     folded.actions = log.actions
     only = _require_step(folded, flags.step)
-    unfinished = unfinished_state(folded, row.status)
+    unfinished, whole = unfinished_state(folded, row.status), reported
     if view == "events":
         reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
     shown = TracedEpisode(
-        folded, row.status, flags, only, note, reported, directory, unfinished,
+        folded, row.status, flags, only, note, reported, whole, directory, unfinished,
         # A crash between two sealing steps left it open; another tool's is never sealed.
         stalled=row.is_stalled(context.settings.clock.now()),
         unsealed=folded.chained and not row.sealed and row.status not in ("running", "pending", "interrupted"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
-from cogcli.core.jsonvalue import list_of
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
 from cogcli.events.envelope import Event
@@ -33,6 +33,8 @@ class TracedEpisode(NamedTuple):
     only: str = ""
     note: str = ""
     events: tuple[Event, ...] = ()
+    log: tuple[Event, ...] = ()
+    """All events, whatever the view shows of them."""
     directory: Path | None = None
     unfinished: UnfinishedState = UnfinishedState()
     unsealed: bool = False
@@ -75,7 +77,7 @@ def waiting_lines(
 
 
 def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
-    """The commands that continue the run; empty for one that has ended or is running."""
+    """The commands that continue the run, or those that it failed with; empty for one that ended well or is running."""
     directory = shown.directory
     if directory is None or not shown.fold.chained:
         return []
@@ -83,7 +85,31 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
-    return [f"cogcli {text}{context.again}" for text in continuations(shown, episode, now)]
+    found = [*continuations(shown, episode, now), *_after_failure(shown, episode)]
+    return [f"cogcli {text}{context.again}" for text in found]
+
+
+def _after_failure(shown: TracedEpisode, episode: str) -> list[str]:
+    """The commands that the failed run itself ended with, but for the one that is being answered."""
+    root = shown.fold.root
+    if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
+        return []
+    if shown.unsealed or shown.out_of_disk:
+        return []
+    from cogcli.cli.run_report import failure_commands, flags_of
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.rerun_point import rerun_point
+
+    log = LogIndex(shown.log)
+    options = object_of(log.started.payload.get("options")) if log.started else {}
+    steps = {step.id: step.status for step in root.own}
+    point = rerun_point(steps, str(root.error.get("step") or ""), log)
+    level = str(options.get("trust_level") or "standard")
+    confirmed = map(str, list_of(options.get("confirmed_capabilities")))
+    flags = flags_of(point, "" if level == "standard" else level, confirmed)
+    found = failure_commands(episode, root.error, point, flags or "")
+    answered = shown.flags.io and shown.only == root.error.get("step")
+    return [line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)]
 
 
 def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:

@@ -41,6 +41,8 @@ class CogcliError(Exception):
         self.file = file
         self.line = line
         self.column = column
+        self.typed: dict[str, bytes] = {}
+        """By `file` the text that it stands for where it is no file, such as `--input`."""
         self.samples: dict[str, str] = {}
         """Of inputs that may be missing, by name: what `-p` takes to give them a value."""
 

@@ -39,8 +39,23 @@ class Problem(NamedTuple):
 
 
 def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems sorted by file, line, column and code, each once."""
-    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
+    """Problems sorted by file, line, column and code, each once; those that follow from errors in another file, and a
+    key that is missing because it is misspelled, come last."""
+    found = set(problems)
+    misspelled = {(p.file, name) for p in found if p.code == "key.unknown" for name in meant_by(p.hint)}
+
+    def place(problem: Problem) -> tuple[Any, ...]:
+        follows = problem.message.endswith(FILE_HAS_ERRORS)
+        if problem.code == "key.missing":
+            follows = any((problem.file, name) in misspelled for name in _QUOTED.findall(problem.message))
+        return (follows, problem.file, problem.line, problem.column, problem.code, problem.message)
+
+    return sorted(found, key=place)
+
+
+FILE_HAS_ERRORS: Final = " has errors"
+"""The end of the message of a problem that follows from errors in another file."""
+_QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:

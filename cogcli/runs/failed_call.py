@@ -1,5 +1,5 @@
 """What a failed call tried, as the log has it, for the error of the run (docs/reference/command-line.md#errors): where,
-how often and how long, the request as a shell command, and a binding that needs no network."""
+how often and how long, the request as a shell command, and a binding that can be called without a network."""
 
 from __future__ import annotations
 
@@ -13,21 +13,27 @@ from cogcli.events.envelope import Event
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Seen
 from cogcli.protocols.http.curl import curl_line
+from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import reasons
 
 _UNREACHABLE = ("call.transport", "call.timeout", "call.circuit-open")
 
 
 def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None) -> dict[str, Any]:
-    """Members to add to the `error` object of a run: `tried`, `curl`, and a `hint` where it has none; empty for an
-    error that is of no call over HTTP."""
+    """Members to add to the `error` object of a run: `tried`, `curl`, `instead` (`CAP=BINDING`, which can be called
+    without a network), and a `hint` if it has none; empty for an error that is of no call over HTTP."""
     attempts = _attempts(events, error)
     sent = [attempt for attempt in attempts if attempt.get("url")]
     if not sent:
         return {}
     found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
-    if error["code"] in _UNREACHABLE and not error.get("hint"):
-        found["hint"] = _offline(error, catalog) or _where_it_is(error, catalog)
+    if error["code"] in _UNREACHABLE:
+        found["instead"] = offline = _offline(error, catalog)
+        if not error.get("hint"):
+            found["hint"] = (
+                f"without the network: --bind {offline}" if offline else _where_it_is(error, catalog)
+            )
     return {name: value for name, value in found.items() if value}
 
 
@@ -81,11 +87,14 @@ def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
 
 
 def _offline(error: dict[str, Any], catalog: Catalog | None) -> str:
-    """A hint that names a trusted binding of the capability that runs in this process; empty without one."""
+    """`CAP=BINDING` for a trusted binding of the capability that can be called in this process; empty without one."""
     capability = text_of(error.get("capability"))
     for name in catalog.bindings_of.get(capability, ()) if catalog else ():
         binding = catalog.bindings[name] if catalog else None
         service = catalog.services.get(binding.service) if catalog and binding else None
-        if binding and service and binding.trusted and service.trusted and PROTOCOLS[service.kind].in_process:
-            return f"without the network: --bind {capability}={name}"
+        if catalog is None or binding is None or service is None:
+            continue
+        is_here = binding.trusted and service.trusted and catalog.in_process(service)
+        if is_here and not reasons(catalog, binding, SelectionOptions()):
+            return f"{capability}={name}"
     return ""

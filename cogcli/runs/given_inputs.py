@@ -121,22 +121,17 @@ def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
 
 
 def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
-    """The value in JSON text. Raises UsageError with the place."""
+    """The value in JSON text, out of a file or from the place `where`. Raises UsageError with line and column."""
     try:
         return loads(data)
     except JsonRefused as error:
         code = _CODES.get(error.code, "input.json")
         message = f"`{where}`{' is not JSON' if code == 'input.json' else ''}: {error.message}"
-        if error.line and not file:
-            message += f" (line {error.line}, column {error.column})"
-        raise UsageError(
-            code,
-            message,
-            hint=error.hint,
-            file=file,
-            line=error.line if file else 0,
-            column=error.column if file else 0,
-        ) from error
+        place = file or (where if error.line else "")
+        refusal = UsageError(code, message, hint=error.hint, file=place, line=error.line, column=error.column)
+        if place and not file:
+            refusal.typed = {place: data.encode("utf-8", "replace") if isinstance(data, str) else data}
+        raise refusal from error
 
 
 def raise_together(
@@ -160,7 +155,9 @@ def raise_together(
         ]
     if len(both) == 1:
         raise problems[0]
-    raise ProblemsFound(both)
+    found_all = ProblemsFound(both)
+    found_all.typed = {place: text for problem in problems for place, text in problem.typed.items()}
+    raise found_all
 
 
 def problem_from_error(error: CogcliError) -> Problem:

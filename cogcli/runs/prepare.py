@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import preview
-from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
+from cogcli.core.problems import Problem, ProblemsFound, meant_hint, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
 from cogcli.engine.context import RunOptions
 from cogcli.runs.policy_request import PolicyRequest
@@ -230,8 +230,32 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
     kept, violations = fit_values(fields, given)
     for kind, place, message in violations:
         hint = _meaning(fields[place]) if kind == "missing" else ""
+        if kind == "schema" and (url := _with_scheme(fields, given, place)):
+            found = url.partition("://")[2]
+            message = f"`{place}`: a URL begins with https:// or http://, found `{found}`"
+            hint = meant_hint([url])
         problems.append(_problem(f"input.{kind}", f"inputs/{place}", f"input {message}", hint))
     return kept, problems
+
+
+_ADDRESS: Final = r"(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:[/?#]\S*)?|localhost(?::\d+)?(?:/\S*)?"
+"""The pattern of the address of a page without its scheme."""
+
+
+def _with_scheme(fields: Fields, given: dict[str, Any], place: str) -> str:
+    """The address at a place of the inputs with a scheme in front of it, if the schema accepts that, else empty."""
+    name, *rest = place.split("/")
+    field: FieldSpec | None = fields[name]
+    value = given.get(name)
+    for part in rest:
+        field = field.items if field else None
+        value = value[int(part)] if isinstance(value, list) and part.isdigit() else None
+    from re import fullmatch  # only here: a run whose inputs fit needs no pattern
+
+    if field is None or not isinstance(value, str) or not fullmatch(_ADDRESS, value):
+        return ""
+    url = f"{'http' if value.startswith('localhost') else 'https'}://{value}"
+    return "" if fit_values({name: field}, {name: url})[1] else url
 
 
 def _meaning(field: FieldSpec) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
-from cogcli.engine.run import Finished
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex
 
@@ -26,15 +26,13 @@ class RerunPoint(NamedTuple):
         return bool(self.first) or self.items
 
 
-def rerun_point(finished: Finished, log: LogIndex) -> RerunPoint | None:
-    """None where nothing is left to do, and where `rerun` would refuse: for the run of an agent, and for one whose log
-    holds inputs masked only."""
-    steps, outcome = finished.steps, finished.outcome
+def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPoint | None:
+    """Where a rerun goes on, by the statuses of the root run's steps and the step that failed. None if nothing is left
+    to do, and if `rerun` would refuse: for the run of an agent, and for one whose log holds inputs masked only."""
     left = [step for step, status in steps.items() if status != "done"]
     started = log.started.payload if log.started else {}
     if not left or not started or started.get("using") == "agent" or MASK in str(started.get("inputs")):
         return None
-    failed = getattr(outcome.error, "step_id", None) or ""
     first = StepPath(failed).root_step
     items = first in left and _has_done_items(log, first)
     again = [

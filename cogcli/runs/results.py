@@ -128,7 +128,8 @@ def finish_run(
         error |= failed_call(log.closings.values(), error, catalog)
     rerun = None
     if log and outcome.status != "pending":
-        rerun = rerun_point(finished, log)
+        failed = getattr(outcome.error, "step_id", None) or ""
+        rerun = rerun_point(finished.steps, failed, log)
     elif log:
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
         approve = ask_of(log.open_requests[0].payload).answer_flags() if log.open_requests else ""

@@ -11,6 +11,8 @@ from cogcli.specs.binding_chain import CANDIDATE, ChainLink, Reason, Selection, 
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
 
+_PROPOSED: Final = 2
+"""The most bindings with commands that choose them."""
 _SHOWN: Final = 5
 """The most bindings named in a message."""
 _INELIGIBLE: Final = "binding.ineligible"
@@ -106,7 +108,7 @@ def ineligible_error(
     for link in beside:
         text += f"; `{link.binding_id}`: {link.reason}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
-    if selection.selection_source == "policy":
+    if not asked:
         cures |= dict.fromkeys(_usable_instead(catalog, id, options))
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
@@ -132,7 +134,7 @@ def _usable_instead(catalog: Catalog, id: str, options: SelectionOptions) -> Ite
     usable, _ = usable_bindings(catalog, ids, options)
     if usable:
         yield f"or use {_list_names(usable)}:"
-    for name in usable[:_SHOWN]:
+    for name in usable[:_PROPOSED]:
         yield from _naming_hint(id, name).split("\n")
 
 

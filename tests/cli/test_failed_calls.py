@@ -88,3 +88,58 @@ def test_a_variable_that_is_not_set_or_is_empty_is_told_with_its_place(away: Any
     ]
     assert away.episodes == []
     assert f"is {how}" in away.run("doctor").out + away.run("doctor").err
+
+
+def test_the_next_commands_of_an_unreachable_service_are_a_rerun_and_one_with_the_other_binding(
+    away: Any,
+) -> None:
+    error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(6).json["error"]
+    trace, again, other = error["next"]
+    assert trace.endswith(" --step ask --io")
+    assert again == f"cogcli rerun {away.episode.name[:15]}"
+    assert other == f"{again} --bind demo.text.ask=near"
+    away.run(*shlex.split(again)[1:]).assert_exit(6)
+    away.run(*shlex.split(other)[1:]).assert_ok()
+
+
+def test_a_missing_variable_is_answered_with_the_command_that_needs_none(away: Any) -> None:
+    del away.env["FAR_TOKEN"]
+    error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(3).json["error"]
+    assert error["next"][0] == "cogcli run demo.asks -p text=x --json --bind demo.text.ask=near"
+    away.run(*shlex.split(error["next"][0])[1:]).assert_ok()
+    forced = away.run("run", "demo.asks", "-p", "text=x", "--bind", "demo.text.ask=far").assert_exit(3)
+    assert "next: cogcli run demo.asks -p text=x --bind demo.text.ask=near\n" in forced.err
+
+
+def test_a_binding_that_cannot_be_called_either_is_not_proposed(away: Any) -> None:
+    near = away.root / "bindings/local/demo.text.ask/near.yaml"
+    near.write_text(near.read_text() + "metadata: {extra: nothing-of-this-name}\n")
+    error = away.run("run", "demo.asks", "-p", "text=x", "--json").assert_exit(6).json["error"]
+    assert "instead" not in error
+    assert len(error["next"]) == 2
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_trace_ends_with_the_commands_that_the_run_ended_with(away: Any, kept: bool) -> None:
+    if kept:
+        away.skill(
+            "demo.asks",
+            """
+            - {id: say, uses: demo.text.say, input: {text: inputs.text}, output: {text: vars.text}}
+            - {id: ask, uses: demo.text.ask, input: {text: vars.text}, output: {text: outputs.text}}
+            """,
+            inputs="{text: {type: string, required: true}}",
+            outputs="{text: {type: string, required: true}}",
+        )
+    flags = ("--trust-level", "elevated", "--confirm", "demo.text.ask")
+    failed = away.run("run", "demo.asks", "-p", "text=x", *flags, "--no-fallback").assert_exit(6)
+    expected = [line for line in failed.err.splitlines() if "cogcli " in line and "--bind" not in line][-2:]
+    traced = away.run("trace", "@last").assert_ok()
+    assert traced.err.splitlines() == expected
+    assert ("--from ask" in expected[1]) is kept
+    assert "--trust-level elevated --confirm demo.text.ask" in expected[1]
+    closer = away.run("trace", "@last", "--step", "ask", "--io").assert_ok()
+    assert closer.err.split() == ["next:", *expected[1].split()]
+    assert away.run("trace", "@last", "--json").json["trace"]["next"] == [
+        line.removeprefix("next:").strip() for line in expected
+    ]

@@ -28,7 +28,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.core.errors import UsageError
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import Problem
+from cogcli.core.problems import FILE_HAS_ERRORS, Problem
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.core.terminal_text import visible
 from cogcli.protocols import PROTOCOLS
@@ -224,7 +224,7 @@ class _Proposal:
             wrong = (
                 problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
             )
-            follows = problem.message.endswith(" has errors")  # of a file whose own errors are told
+            follows = problem.message.endswith(FILE_HAS_ERRORS)  # of a file whose own errors are told
             if wrong and not follows and problem not in contradictions and problem.code not in _SETTLED:
                 text = f"{problem.code}: {problem.message}"
                 yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
