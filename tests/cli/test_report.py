@@ -107,14 +107,43 @@ def test_long_values_are_cut_and_name_the_file_that_holds_them(demo: Project) ->
     assert "all of it: events.jsonl, line 3" in page.text
 
 
-def test_the_file_is_never_overwritten_unasked(demo: Project) -> None:
+def test_the_page_of_the_default_name_is_written_again(demo: Project) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     name = f"report-{demo.episode.name}.html"
+    page = demo.root / name
     assert demo.run("report").assert_ok().out == f"{name}\n"
-    written = (demo.root / name).read_bytes()
+    written = page.read_bytes()
+    page.write_bytes(written[:-100])
+    assert demo.run("report").assert_ok().out == f"{name}\n"
+    assert page.read_bytes() == written
+    terminal = {"COGCLI_FORCE_TTY": "80"}
+    assert (
+        demo.run("report", env=terminal).assert_ok().out
+        == f"{name}  {len(written) / 1000:.0f} kB, replaced\n"
+    )
+    page.unlink()
+    assert demo.run("report", env=terminal).assert_ok().out == f"{name}  {len(written) / 1000:.0f} kB\n"
+    answer = demo.run("report", "--json").assert_ok().json
+    assert (answer["file"], answer["bytes"]) == (name, len(written))
+
+
+def test_a_file_that_is_no_page_of_ours_is_never_overwritten_unasked(demo: Project) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
+    page = demo.root / f"report-{demo.episode.name}.html"
+    page.write_text("<!doctype html>\nnotes")
     assert "output.exists" in demo.run("report").assert_exit(2).err
-    assert demo.run("report", "--force", "--json").json["file"] == name
-    assert (demo.root / name).read_bytes() == written
+    assert page.read_text() == "<!doctype html>\nnotes"
+    demo.run("report", "-o", "page.html").assert_ok()
+    assert "output.exists" in demo.run("report", "-o", "page.html").assert_exit(2).err
+    page.unlink()
+    page.symlink_to(demo.root / "page.html")
+    demo.run("report").assert_exit(2)
+    assert demo.run("report", "--force", "--json").assert_ok().json["file"] == page.name
+    assert not page.is_symlink()
+
+
+def test_a_file_that_cannot_be_written_is_refused(demo: Project) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     demo.run("report", "-o", "", "-q").assert_exit(2)
     demo.run("report", "-o", ".").assert_exit(2)
     demo.run("report", "-o", "-", "--open").assert_exit(2)

@@ -16,10 +16,10 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.trace_tree import TracedEpisode, continuations
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.core.files import hint_for_write, write_atomic
+from cogcli.core.files import FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
-from cogcli.report.humanize import short_episode
+from cogcli.report.humanize import short_episode, size
 from cogcli.report.page import PageSource
 from cogcli.report.run_view import RunView
 
@@ -42,14 +42,16 @@ def report(
     o: Annotated[
         str | None, text("-o", "FILE|-", "the file, or stdout", OUTPUT, default="report-EP.html")
     ] = None,
-    force: Annotated[bool, switch("--force", help="overwrite the file", panel=OUTPUT)] = False,
+    force: Annotated[bool, switch("--force", help="overwrite the file of -o", panel=OUTPUT)] = False,
     open: Annotated[bool, switch("--open", help="show it in the browser", panel=OUTPUT)] = False,
 ) -> int:
-    """Write one self-contained HTML page about an episode, or a comparison of several; stdout gets its path."""
+    """Write one self-contained HTML page about an episode, or a comparison of several; the answer is its path, and on a
+    terminal its size."""
     directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
     path = _output(o, directories, force=force, opened=open, json=context.json)
     if path is not None:
         context.settings.inside(path)
+    was_there = path is not None and os.path.lexists(path)
     sources = [read_source(directory, context.warn) for directory in directories]
     page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
     context.own["episodes"] = [{"episode_id": source.name, "status": source.status} for source in sources]
@@ -60,8 +62,9 @@ def report(
         return OK
     _write(path, page)
     shown = context.settings.display_path(path)
-    context.own["file"] = shown
-    context.answer(f"{visible(shown)}\n")
+    context.own.update(file=shown, bytes=len(page))
+    about = f"  {size(len(page))}{', replaced' if was_there else ''}" if context.screen.out.tty else ""
+    context.answer(f"{visible(shown)}{about}\n")
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")
     return OK
@@ -82,11 +85,26 @@ def _output(
     path = given or _default_name(directories)
     if os.path.isdir(path):
         raise wrong_value(f"`-o`: `{path}` is a directory", "name a file in it")
-    if os.path.lexists(path) and not force:
+    if os.path.lexists(path) and not force and (given or not _is_report(path)):
         raise UsageError(
             "output.exists", f"`{path}` exists", hint="--force overwrites it; -o names another file"
         )
     return path
+
+
+def _is_report(path: str) -> bool:
+    """Whether a file is a page of this command: that name is its own, so that it may write the page again."""
+    if os.path.islink(path):
+        return False
+    try:
+        return read_regular(path, limit=_LARGEST).startswith(_BEGINNING)
+    except FileRefused:
+        return False
+
+
+_BEGINNING = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"'
+_LARGEST = 64 * 1024 * 1024
+"""Bytes of the largest file that is looked into."""
 
 
 def _default_name(directories: Sequence[Path]) -> str:
