@@ -74,16 +74,16 @@ def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
 
 def problem_lines(
     problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
-    sources: Sources | None = None, fixable: bool = False,
+    sources: Sources | None = None, typed: Mapping[str, bytes] | None = None, fixable: bool = False,
 ) -> list[StyledLine]:  # fmt: skip
-    """A problem of a check: severity, code, sentence, framed place, help."""
+    """A problem of a check: severity, code, sentence, framed place, help. `typed` is that of the CogcliError."""
     word = severity_word(problem, as_error=as_error)
     lines: list[StyledLine] = [[(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
-        from cogcli.cli.code_frame import frame
+        from cogcli.cli.code_frame import Sources, frame
 
-        framed = frame(*place, base=base, width=width, sources=sources)
+        framed = frame(*place, width=width, sources=sources or Sources(base, typed=typed))
         if fixable:
             framed[0] = [*framed[0], ("   (fixable)", "dim")]
         lines += framed[:1] if _is_secretive(problem) else framed
@@ -110,12 +110,9 @@ def problems_lines(
 ) -> list[StyledLine]:  # fmt: skip
     """The problems that keep a command from starting, how many errors they are, and the next commands. `typed` is that
     of the CogcliError."""
-    from cogcli.cli.code_frame import Sources
-
     lines: list[StyledLine] = []
-    sources = Sources(base, typed=typed)
     for problem in problems:
-        lines += [*problem_lines(problem, base=base, width=width, sources=sources), [("", "")]]
+        lines += [*problem_lines(problem, base=base, width=width, typed=typed), [("", "")]]
     errors = count_of(sum(problem.severity != "W" for problem in problems), "error")
     return [*lines, [(f"{errors}; nothing ran, nothing was written", "")], *next_lines(next)]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
+from cogcli.cli.run_report import failure_commands, flags_of
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
@@ -96,14 +97,12 @@ def _after_failure(shown: TracedEpisode, episode: str) -> list[str]:
         return []
     if shown.unsealed or shown.out_of_disk:
         return []
-    from cogcli.cli.run_report import failure_commands, flags_of
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.rerun_point import rerun_point
+    from cogcli.runs.rerun_point import rerun_point_of
 
-    log = LogIndex(shown.log)
-    options = object_of(log.started.payload.get("options")) if log.started else {}
+    started = next((event for event in shown.log if event.event_type == "run.started"), None)
+    options = object_of(object_of(started.payload).get("options")) if started else {}
     steps = {step.id: step.status for step in root.own}
-    point = rerun_point(steps, str(root.error.get("step") or ""), log)
+    point = rerun_point_of(steps, str(root.error.get("step") or ""), shown.log)
     level = str(options.get("trust_level") or "standard")
     confirmed = map(str, list_of(options.get("confirmed_capabilities")))
     flags = flags_of(point, "" if level == "standard" else level, confirmed)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -250,9 +251,7 @@ def _with_scheme(fields: Fields, given: dict[str, Any], place: str) -> str:
     for part in rest:
         field = field.items if field else None
         value = value[int(part)] if isinstance(value, list) and part.isdigit() else None
-    from re import fullmatch  # only here: a run whose inputs fit needs no pattern
-
-    if field is None or not isinstance(value, str) or not fullmatch(_ADDRESS, value):
+    if field is None or not isinstance(value, str) or not re.fullmatch(_ADDRESS, value):
         return ""
     url = f"{'http' if value.startswith('localhost') else 'https'}://{value}"
     return "" if fit_values({name: field}, {name: url})[1] else url

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
+from cogcli.events.envelope import Event
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex
 
@@ -44,6 +45,11 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     if len(left) == len(steps):
         return RerunPoint("", asks, items)
     return RerunPoint(first if first in left else left[0], asks, items)
+
+
+def rerun_point_of(steps: Mapping[str, str], failed: str, events: Iterable[Event]) -> RerunPoint | None:
+    """As `rerun_point`, by the events of a log."""
+    return rerun_point(steps, failed, LogIndex(events))
 
 
 def _has_done_items(log: LogIndex, step: str) -> bool:

@@ -102,7 +102,7 @@ def _is_report(path: str) -> bool:
         return False
 
 
-_BEGINNING = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"'
+_BEGINNING = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-'
 _LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that is looked into."""
 
