@@ -22,6 +22,9 @@ from support.project import Project
 settings.register_profile("cogcli", deadline=None, max_examples=100 if LONG else FEWEST)
 settings.load_profile("cogcli")
 
+gc.disable()
+"""Nothing of what is collected becomes garbage; `pytest_collection_finish` switches it on."""
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Where these tests run in the background Ctrl-C is ignored, and so it would be in every command they start."""
 
@@ -56,6 +59,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays to the end: the collector need not look through it again at every turn."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

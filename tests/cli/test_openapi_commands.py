@@ -470,6 +470,7 @@ def test_every_rule_of_the_other_invokers_holds(project: Any, protocol: str) -> 
     assert "| failed |" not in (project.root / "m.md").read_text()
 
 
+@pytest.mark.sampled(3)
 def test_every_row_of_the_failure_model_is_provoked(project: Any) -> None:
     result = project.installed("openapi", "verify-errors", "--report", "junit:e.xml", stdin_closed=True)
     result.assert_ok()

@@ -138,6 +138,7 @@ def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
     assert (state["episode"]["trace_id"], state["outcomes"]["status"]) == (TRACE, "ok")
 
 
+@pytest.mark.sampled(2)
 def test_what_goes_wrong_is_told_with_code_and_hint(served: Project) -> None:
     async def talk(client: Any) -> None:
         wrong = await client.call_tool("demo__upper", {"txt": 1, "text": 7})
@@ -168,6 +169,7 @@ def test_what_goes_wrong_is_told_with_code_and_hint(served: Project) -> None:
     assert resumed.json == {"text": "X"}
 
 
+@pytest.mark.sampled(2)
 def test_options_are_fixed_at_the_start(served: Project) -> None:
     async def talk(client: Any) -> None:
         (tool,) = (await client.list_tools()).tools
@@ -187,6 +189,7 @@ def test_options_are_fixed_at_the_start(served: Project) -> None:
     over_stdio(served, refused, *names)
 
 
+@pytest.mark.sampled(2)
 def test_names_with_dots_are_there_for_who_wants_them(served: Project) -> None:
     async def talk(client: Any) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["demo.upper"]
@@ -195,6 +198,7 @@ def test_names_with_dots_are_there_for_who_wants_them(served: Project) -> None:
     over_stdio(served, talk, "--tool-names", "dots", "--skill", "demo.upper")
 
 
+@pytest.mark.sampled(2)
 def test_a_glob_offers_what_can_run_of_the_skills_it_matches(served: Project) -> None:
     async def talk(client: Any) -> None:
         tools = (await client.list_tools()).tools
@@ -203,6 +207,7 @@ def test_a_glob_offers_what_can_run_of_the_skills_it_matches(served: Project) ->
     over_stdio(served, talk, "--skill", "demo.s*", "--skill", "demo.a*", "--skill", "demo.upper")
 
 
+@pytest.mark.sampled(2)
 def test_ten_calls_at_once_run_eight_at_a_time(served: Project) -> None:
     async def talk(client: Any) -> None:
         results: list[Any] = []
@@ -244,6 +249,7 @@ def test_a_cancelled_call_ends_its_run(served: Project) -> None:
     served.run("verify", "--all").assert_ok()
 
 
+@pytest.mark.sampled(2)
 def test_a_client_that_leaves_ends_its_runs(served: Project) -> None:
     with serving(served) as server:
         server.start()
@@ -254,6 +260,7 @@ def test_a_client_that_leaves_ends_its_runs(served: Project) -> None:
     served.run("verify", "@last").assert_ok()
 
 
+@pytest.mark.sampled(2)
 def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Project) -> None:
     with serving(served) as server:
         server.start()
@@ -319,6 +326,7 @@ def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(s
 PAGE = Path(__file__).parents[2] / "docs/how-to/serve-mcp.md"
 
 
+@pytest.mark.sampled(2)
 def test_what_the_how_to_says_works_when_it_is_pasted(served: Project) -> None:
     from mcp.client.stdio import StdioServerParameters
 
@@ -349,6 +357,7 @@ SERVED: dict[str, Callable[[set[str]], bool]] = {
 """What holds for the names of the tools, by the flag of a line."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 def test_every_shell_line_of_the_how_to_serves_what_it_says(project: Project) -> None:
     lines = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)[0].splitlines()
@@ -398,6 +407,7 @@ def asked(url: str, body: bytes = b"{}", **headers: str) -> tuple[int, bytes]:
         connection.close()
 
 
+@pytest.mark.sampled(2)
 def test_a_client_calls_skills_over_http(served: Project) -> None:
     with serving(served, "--http", "0") as server:
         url = url_of(server)

@@ -27,7 +27,7 @@ def flow(request: pytest.FixtureRequest) -> Flow:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge, mode: str) -> None:
     points = []

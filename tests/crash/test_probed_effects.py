@@ -121,6 +121,7 @@ def finished_unasked(bench: Bench, at: int, then: int = 0) -> list[str]:
     return [f"kill@{at}, {then}: {what}" for what in wrong]
 
 
+@pytest.mark.sampled(2)
 def test_with_probes_it_is_finished_without_a_question_nothing_twice_nothing_lost(
     bench: Bench, tell: Tell
 ) -> None:
@@ -131,6 +132,7 @@ def test_with_probes_it_is_finished_without_a_question_nothing_twice_nothing_los
     assert [what for each in wrong for what in each] == []
 
 
+@pytest.mark.sampled(2)
 def test_killed_while_a_probe_is_asked_it_is_finished_all_the_same(bench: Bench, tell: Tell) -> None:
     calls = bench.points(bench.probed)
     firsts = calls[8::7] if LONG else calls[8::28]
@@ -163,6 +165,7 @@ def asked_and_left(bench: Bench, at: int) -> list[str]:
     return [f"kill@{at}: {what}" for what in wrong]
 
 
+@pytest.mark.sampled(2)
 def test_without_probes_each_doubt_is_asked_about_and_nothing_is_made_again(bench: Bench, tell: Tell) -> None:
     points = list(sample(bench.points(bench.mute)))
     with ThreadPoolExecutor(2) as pool:

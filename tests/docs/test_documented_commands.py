@@ -143,6 +143,7 @@ def written(shell: Shell, document: Path, here: Mapping[str, str] = MappingProxy
     return ran
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*HOW_TO, *OF_A_RUN])
 def test_how_to(project: Project, name: str) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
@@ -181,6 +182,7 @@ def test_anchor_episodes(shell: Shell) -> None:
     assert "anchor.missing" in shell.run(check, code=1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["work-with-tables", "work-with-pdf-files", "review-code-changes"])
 def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> None:
     project = Project(ordinary_path, warm_cache)
@@ -200,6 +202,7 @@ def test_pages_about_files(ordinary_path: Path, warm_cache: Path, name: str) -> 
         assert len(reader.ran) >= 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["work-with-texts", "find-secrets-and-personal-data"])
 def test_pages_about_texts(ordinary_path: Path, warm_cache: Path, name: str) -> None:
     project = Project(ordinary_path, warm_cache)
@@ -229,6 +232,7 @@ def _page_of_the_web(handler: BaseHTTPRequestHandler) -> None:
     reply(200 if body else 404, body, kind)(handler)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["fetch-web-pages", "read-mail", "remember-values"])
 def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
     shell.write("cogcli.toml", "")
@@ -251,6 +255,7 @@ def test_pages_about_what_lies_outside(shell: Shell, name: str) -> None:
     assert len(ran) == {"fetch-web-pages": 5, "read-mail": 2, "remember-values": 3}[name]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["completion", "exchange-skills"])
 def test_pages_whose_files_are_of_other_tools(project: Project, name: str) -> None:
     page = ROOT / "docs/how-to" / f"{name}.md"
@@ -263,6 +268,7 @@ def test_pages_whose_files_are_of_other_tools(project: Project, name: str) -> No
         assert len(reader.ran) > 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["put-a-skill-under-a-pack", "ask-an-agent"])
 def test_the_pages_about_the_support_desk(desk: Project, name: str) -> None:
     with Reader(desk) as reader:
@@ -270,6 +276,7 @@ def test_the_pages_about_the_support_desk(desk: Project, name: str) -> None:
         assert len(reader.ran) >= 10
 
 
+@pytest.mark.sampled(2)
 def test_writing_the_first_binding(shell: Shell) -> None:
     page = ROOT / "docs/how-to/write-your-first-binding.md"
     source, function = (block.text for block in blocks(page) if block.language == "python")
@@ -293,6 +300,7 @@ def test_writing_the_first_binding(shell: Shell) -> None:
     assert '"customer":"ana"' in told.replace(" ", "")
 
 
+@pytest.mark.sampled(2)
 def test_reviewing_memory(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     propose(shell.root, payload("email"), payload("phone"))
@@ -318,6 +326,7 @@ class Orders(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+@pytest.mark.sampled(2)
 def test_testing_a_skill(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
@@ -330,6 +339,7 @@ def test_testing_a_skill(shell: Shell) -> None:
     assert told == '["passed","passed","passed",2]\n'
 
 
+@pytest.mark.sampled(2)
 def test_using_a_model(shell: Shell) -> None:
     with TinyModel(key="a-key-of-your-server", scripts={"small": ["ok"]}) as server:
         given = {"http://127.0.0.1:8080/v1": server.base_url, '"small-1"': '"script:small"'}
@@ -353,6 +363,7 @@ def test_using_a_model(shell: Shell) -> None:
         assert len(server.requests) == 1
 
 
+@pytest.mark.sampled(2)
 def test_using_a_model_in_skills(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.env["COGCLI_TRUST_PROJECT"] = "1"
@@ -377,6 +388,7 @@ def test_using_a_model_in_skills(shell: Shell) -> None:
         assert "The harbour opens at six. Ships wait in the bay." in lines[-3][1]
 
 
+@pytest.mark.sampled(2)
 def test_remembering_a_user(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     propose(shell.root, payload("email"))
@@ -397,6 +409,7 @@ def page_at_free_port(project: Project, name: str, port: str) -> Path:
     return page
 
 
+@pytest.mark.sampled(2)
 def test_verifying_bindings(project: Project) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
     page = page_at_free_port(project, "verify-bindings", "8820")
@@ -472,6 +485,7 @@ def test_going_on(project: Project) -> None:
         assert len(reader.ran) == 9
 
 
+@pytest.mark.sampled(2)
 def test_connecting_services(project: Project) -> None:
     page = page_at_free_port(project, "connect-services", "8820")
     del project.env["COGCLI_TRUST_PROJECT"]

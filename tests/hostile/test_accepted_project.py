@@ -77,7 +77,7 @@ def shop(tmp_path: Path, bank: RawServer) -> Project:
             f"- {{id: ask, uses: {capability}, input: {{}}, output: {{text: outputs.text}}}}",
             outputs=TEXT,
         )
-    project.installed("config", "trust").assert_ok()
+    project.run("config", "trust").assert_ok()
     return project
 
 
@@ -106,22 +106,22 @@ def assert_refused(result: Result, name: str) -> None:
 
 
 def test_a_capability_without_its_safety_block_pays_nothing(shop: Project, bank: RawServer) -> None:
-    shop.installed("run", "bank.pay", "--json").assert_exit(5)
+    shop.run("run", "bank.pay", "--json").assert_exit(5)
     edit(shop, SEND, ("safety: {trust_level: standard, requires_confirmation: true}\n", ""))
-    assert_refused(shop.installed("run", "bank.pay", "--json"), SEND)
+    assert_refused(shop.run("run", "bank.pay", "--json"), SEND)
     assert bank.connections == 0
-    shop.installed("config", "trust", "--yes").assert_ok()
-    shop.installed("run", "bank.pay", "--json").assert_ok()
+    shop.run("config", "trust", "--yes").assert_ok()
+    shop.run("run", "bank.pay", "--json").assert_ok()
     assert bank.connections == 1
 
 
 def test_an_edited_document_turns_no_get_into_a_delete(shop: Project, bank: RawServer) -> None:
-    shop.installed("run", "bank.order", "--json").assert_ok()
+    shop.run("run", "bank.order", "--json").assert_ok()
     (before,) = bank.requests
     assert before.line.startswith("GET /orders")
     assert TOKEN in before.headers["authorization"]
     edit(shop, DOCUMENT, ('"get"', '"delete"'))
-    assert_refused(shop.installed("run", "bank.order", "--json"), DOCUMENT)
+    assert_refused(shop.run("run", "bank.order", "--json"), DOCUMENT)
     assert len(bank.requests) == 1
 
 
@@ -132,18 +132,18 @@ def test_a_rule_of_a_pack_that_no_longer_denies_lets_nobody_approve(tmp_path: Pa
     shutil.copytree(DESK, project.root, dirs_exist_ok=True, ignore=ignored)
     pack = "packs/support-desk/4.0.0.yaml"
     edit(project, pack, ("order.age_days}, 30]", "order.age_days}, 0]"))
-    project.installed("config", "trust").assert_ok()
+    project.run("config", "trust").assert_ok()
     run = (
         "run", "support.refund", "-p", "order_id=ord_881", "--pack", "support-desk@4.0.0", "--intent",
         "support.refund", "--user", "cust_7", "--json",
     )  # fmt: skip
-    project.installed(*run).assert_exit(4)
+    project.run(*run).assert_exit(4)
     edit(project, pack, ("{verdict: deny}", "{verdict: allow_with_gate, gate: GATE_OPERATOR}"))
-    assert_refused(project.installed(*run), pack)
-    shown = project.installed("config", "trust").assert_exit(2).err
+    assert_refused(project.run(*run), pack)
+    shown = project.run("config", "trust").assert_exit(2).err
     assert "support-desk@4.0.0: rule refund_window says allow_with_gate, was deny" in shown
-    project.installed("config", "trust", "--yes").assert_ok()
-    project.installed(*run).assert_exit(5)
+    project.run("config", "trust", "--yes").assert_ok()
+    project.run(*run).assert_exit(5)
 
 
 KINDS = {
@@ -220,12 +220,12 @@ def test_an_entry_of_an_earlier_version_trusts_nothing_and_every_screen_says_so(
     body = json.loads(store.read_text())
     store.write_text(json.dumps({**body, "schema": "cogcli.trust/2"}))
     assert state(shop) == ("outdated", [])
-    refused = shop.installed("run", "bank.order", "--json").assert_exit(3).json["error"]
+    refused = shop.run("run", "bank.order", "--json").assert_exit(3).json["error"]
     assert "earlier version" in refused["message"]
     assert bank.connections == 0
     assert "earlier version" in shop.run("doctor").out
     shop.run("config", "trust").assert_ok()
-    shop.installed("run", "bank.order", "--json").assert_ok()
+    shop.run("run", "bank.order", "--json").assert_ok()
 
 
 def test_the_next_command_names_the_file_in_one_line(shop: Project) -> None:
@@ -389,16 +389,16 @@ def test_the_changed_text_is_shown_without_secrets_and_without_escapes(rich: Pro
 
 
 def test_only_accepting_a_change_needs_a_yes_without_a_terminal(shop: Project) -> None:
-    shop.installed("config", "trust").assert_ok()  # unchanged
+    shop.run("config", "trust").assert_ok()  # unchanged
     edit(shop, "cogcli.toml", ("2", "3"))
-    refused = shop.installed("config", "trust").assert_exit(2)
+    refused = shop.run("config", "trust").assert_exit(2)
     assert "cogcli config trust --yes" in refused.err
     assert "since it was accepted: 1 change\n  changed cogcli.toml\n" in refused.err
     assert state(shop) == ("changed", [("changed", "cogcli.toml")])
-    shop.installed("config", "trust", "--yes").assert_ok()
+    shop.run("config", "trust", "--yes").assert_ok()
     assert state(shop) == ("accepted", [])
-    shop.installed("config", "trust", "--revoke").assert_ok()
-    shop.installed("config", "trust").assert_ok()  # a first one needs none
+    shop.run("config", "trust", "--revoke").assert_ok()
+    shop.run("config", "trust").assert_ok()  # a first one needs none
 
 
 @pytest.mark.parametrize(("typed", "after"), [("y", "accepted"), ("n", "changed")])
@@ -500,7 +500,7 @@ def test_what_a_command_of_the_user_writes_is_accepted_with_the_project(
 ) -> None:
     before = {path for path in writing.root.rglob("*") if path.is_file()}
     for line in WRITERS[writer]:
-        writing.installed(*line).assert_ok()
+        writing.run(*line).assert_ok()
         assert state(writing) == ("accepted", []), line
     new = {
         path for path in writing.root.rglob("*") if path.is_file() and ".cogcli" not in path.parts
@@ -510,13 +510,13 @@ def test_what_a_command_of_the_user_writes_is_accepted_with_the_project(
 
 
 def test_nothing_else_is_accepted_with_what_a_command_writes(writing: Project) -> None:
-    writing.installed("new", "capability", "own.thing.read").assert_ok()
+    writing.run("new", "capability", "own.thing.read").assert_ok()
     edit(writing, SEND, (SAFETY, ""))
-    writing.installed("new", "capability", "own.thing.write").assert_ok()
+    writing.run("new", "capability", "own.thing.write").assert_ok()
     changes = [("changed", SEND), ("added", "capabilities/own.thing.write.yaml")]
     assert state(writing) == ("changed", changes), "the trust had ended before the command began"
     writing.run("config", "trust", "--revoke").assert_ok()
-    writing.installed("new", "capability", "own.thing.copy").assert_ok()
+    writing.run("new", "capability", "own.thing.copy").assert_ok()
     assert state(writing) == ("untrusted", [])
 
 
@@ -533,10 +533,10 @@ def test_fixes_and_accepted_outputs_keep_the_trust(shop: Project) -> None:
         outputs=TEXT,
     )
     shop.run("config", "trust", "--yes").assert_ok()
-    shop.installed("validate", "skills", "--fix")
+    shop.run("validate", "skills", "--fix")
     assert "inputt" not in (shop.root / "skills/local/own/sum/skill.yaml").read_text()
     assert state(shop) == ("accepted", [])
-    shop.installed("test", "own.tidy", "--update").assert_ok()
+    shop.run("test", "own.tidy", "--update").assert_ok()
     assert "wrong" not in (shop.root / "skills/local/own/tidy/tests/one.yaml").read_text()
     assert state(shop) == ("accepted", [])
 
@@ -554,7 +554,7 @@ def test_an_accepted_document_of_a_service_keeps_the_trust(tmp_path: Path) -> No
         )
         project.write("services/things.json", json.dumps({**document, "paths": {}}))
         project.run("config", "trust").assert_ok()
-        project.installed("services", "refresh", "things", "--accept").assert_ok()
+        project.run("services", "refresh", "things", "--accept").assert_ok()
         assert "things" in (project.root / "services/things.json").read_text()
         assert state(project) == ("accepted", [])
 

@@ -80,6 +80,7 @@ def test_the_old_way_to_install_ran_the_checkout(checkout: Any) -> None:
     assert "pip-__main__.py" in _imported(checkout)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("search_path", [None, ".", "", ":", "checkout"])
 def test_the_steps_of_the_action_import_nothing_from_the_checkout(

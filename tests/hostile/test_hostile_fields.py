@@ -39,11 +39,13 @@ PACK = ("--pack", "trap@1.0.0", "--user", "trap")
 class Prey:
     """A hostile project in a trap, with episodes that came with it."""
 
-    def __init__(self, machine: TrapMachine, name: str, roots: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, machine: TrapMachine, name: str, roots: tuple[str, ...] = (), *, shipped: bool = False
+    ) -> None:
         self.machine = machine
         self.root = machine.project(name)
         self.project = HostileProject(self.root, machine.outside, machine.marks, roots)
-        self.project.plant()
+        self.project.plant(shipped=shipped)
         self.sealed = self.pending = ""
 
     def run(self, *words: str, environ: dict[str, str] | None = None) -> Outcome:
@@ -93,7 +95,7 @@ def machine() -> Iterator[TrapMachine]:
 @pytest.fixture(scope="module")
 def prey(machine: TrapMachine) -> Iterator[Prey]:
     """The project that every command meets. Afterwards no file holds the content of a canary."""
-    made = Prey(machine, "prey")
+    made = Prey(machine, "prey", shipped=True)
     made.record_episodes()
     yield made
     assert machine.leaks(made.root) == []
@@ -203,7 +205,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_reaches_nothing(prey: Prey, name: str) -> None:
     words = [{"PENDING": prey.pending, "SEALED": prey.sealed}.get(word, word) for word in COMMANDS[name]]
@@ -212,7 +214,7 @@ def test_a_command_reaches_nothing(prey: Prey, name: str) -> None:
     assert outcome.code != 70, outcome.err
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_coverage_of_the_registry_reaches_nothing(prey: Prey) -> None:
     prey.run("registry", "coverage").assert_nothing_left()
 
@@ -356,7 +358,7 @@ THROUGH_LINKS: dict[str, tuple[str, ...]] = {
 """Commands with a path of the project that leads out of it."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", THROUGH_LINKS)
 def test_a_named_path_of_the_project_does_not_lead_out_of_it(reader: Prey, name: str) -> None:
     words = [reader.sealed if word == "SEALED" else word for word in THROUGH_LINKS[name]]
@@ -411,7 +413,7 @@ def test_a_shipped_skill_is_the_shipped_one_whatever_stands_in_its_place(machine
 # -- links and roots elsewhere -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("roots", [("link",), ("../../outside",)], ids=["link", "elsewhere"])
 @pytest.mark.parametrize(
     "words",
@@ -435,7 +437,7 @@ LINKED = (
 """Each place of a project at which a command looks."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", LINKED)
 def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str) -> None:
     prey = Prey(machine, f"linked-{values.slug(place.replace('/', '-'))}")
@@ -463,7 +465,7 @@ def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str
 
 
 def test_with_trust_the_same_values_reach_everything(machine: TrapMachine) -> None:
-    prey = Prey(machine, "trusted")
+    prey = Prey(machine, "trusted", shipped=True)
     skills = [f"trap.{values.slug(name)}" for name in prey.project.services]
     escapes = "\n".join(prey.call_tools(skills, environ=TRUSTED).escapes)
     for expected in (

@@ -73,6 +73,7 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
 """A small process between: what a large one starts is counted as large from the beginning."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux counts it")
 def test_the_largest_input_allowed_is_read_within_its_memory(demo: Any) -> None:
     text = "x" * (8 * 2**20 - 20)

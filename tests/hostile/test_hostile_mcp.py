@@ -220,6 +220,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.sampled(3)
 def test_M04_a_frame_beyond_the_cap_fails_the_call_and_ends_the_server(make: Make) -> None:
     tools = make()
     wrap = (sys.executable, "-S", "-c", PEAK)
@@ -257,6 +258,7 @@ def test_M12_a_list_of_tools_without_end_is_given_up(make: Make, option: str, co
     assert tools.alive == []
 
 
+@pytest.mark.sampled(2)
 def test_M19_a_server_that_ignores_all_gentler_ways_is_killed(make: Make) -> None:
     tools = make("--deaf")
     assert tools.body("echo")["text"] == "hello"
@@ -274,6 +276,7 @@ def test_M20_what_a_server_left_running_is_killed_with_it(make: Make) -> None:
     assert "left 3 of its processes running" in warning["message"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
 def test_M20_nothing_of_a_server_lives_on_when_the_command_is_killed(make: Make) -> None:
     tools = make("--deaf")

@@ -285,13 +285,13 @@ def test_no_command_goes_through_a_link_that_leaves(
     shutil.copytree(untrusted.root, pristine / "project", symlinks=True)
     within = untrusted.root / PLACES[place].replace("EPISODE", untrusted.episode.name)
     watched = age(within)
-    untrusted.installed(*LINES[command], "--json", input=b"")
+    untrusted.run(*LINES[command], "--json", input=b"")
     goes_through = touched(watched)
     shutil.rmtree(untrusted.root)
     shutil.copytree(pristine / "project", untrusted.root, symlinks=True)
 
     outside = Outside(untrusted, PLACES[place], tmp_path)
-    result = untrusted.installed(*LINES[command], "--json", input=b"")
+    result = untrusted.run(*LINES[command], "--json", input=b"")
     outside.require_untouched()
     assert (result.code != 70, b"Traceback" in result.err_bytes) == (True, False), result
     if goes_through and place not in PASSED_OVER:
@@ -329,7 +329,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
 def test_each_way_out_is_refused(untrusted: Project, tmp_path: Path, attack: str) -> None:
     place, words = REFUSED[attack]
     outside = Outside(untrusted, place, tmp_path)
-    require_refused(untrusted.installed(*words, "--json"), outside.link)
+    require_refused(untrusted.run(*words, "--json"), outside.link)
     outside.require_untouched()
 
 
@@ -373,7 +373,7 @@ def test_no_form_of_a_link_leads_out(
     outside = Outside(untrusted, ".cogcli", tmp_path)
     outside.link.unlink()
     make(outside.link, outside.target, tmp_path)
-    result = untrusted.installed(*words, "--json")
+    result = untrusted.run(*words, "--json")
     assert json.loads(result.out_bytes)["error"]["code"] == "project.link", result
     outside.require_untouched()
 
@@ -382,8 +382,8 @@ def test_no_form_of_a_link_leads_out(
 def test_a_link_inside_the_project_is_no_way_out(untrusted: Project) -> None:
     (untrusted.root / ".cogcli").rename(untrusted.root / "kept")
     os.symlink("kept", untrusted.root / ".cogcli")
-    untrusted.installed(*BRIEF, "--json")
-    assert json.loads(untrusted.installed("ls", "--json").out_bytes)["error"] is None
+    untrusted.run(*BRIEF, "--json")
+    assert json.loads(untrusted.run("ls", "--json").out_bytes)["error"] is None
     assert len(list((untrusted.root / "kept/episodes").glob("ep_*"))) >= 2
 
 
@@ -391,7 +391,7 @@ def test_a_link_inside_the_project_is_no_way_out(untrusted: Project) -> None:
 def test_after_trust_the_targets_are_used(untrusted: Project, tmp_path: Path) -> None:
     outside = Outside(untrusted, ".cogcli", tmp_path)
     untrusted.env["COGCLI_TRUST_PROJECT"] = "1"
-    untrusted.installed(*BRIEF).assert_ok()
+    untrusted.run(*BRIEF).assert_ok()
     assert len(list((outside.target / "episodes").glob("ep_*"))) == 3
 
 
@@ -404,13 +404,13 @@ def test_a_runs_directory_that_the_user_names_may_be_a_link(
     os.symlink(tmp_path / "real", untrusted.root / "mine")
     flags = ("--runs-dir", "mine") if named_by == "flag" else ()
     env = {} if named_by == "flag" else {"COGCLI_RUNS_DIR": "mine"}
-    result = untrusted.installed("run", "text.brief", "-p", "text=hi", *flags, "--json", env=env)
+    result = untrusted.run("run", "text.brief", "-p", "text=hi", *flags, "--json", env=env)
     assert result.code == 0, result
     assert json.loads(result.out_bytes)["dir"].startswith("mine/")
     assert len(list((tmp_path / "real").glob("ep_*"))) == 1
-    listed = json.loads(untrusted.installed("ls", *flags, "--json", env=env).out_bytes)
+    listed = json.loads(untrusted.run("ls", *flags, "--json", env=env).out_bytes)
     assert [row["dir"].startswith("mine/") for row in listed["episodes"]] == [True]
-    gone = untrusted.installed("gc", "--keep", "0", "--yes", *flags, "--json", env=env)
+    gone = untrusted.run("gc", "--keep", "0", "--yes", *flags, "--json", env=env)
     assert gone.code == 0, gone
     assert list((tmp_path / "real").glob("ep_*")) == []
 
@@ -418,10 +418,10 @@ def test_a_runs_directory_that_the_user_names_may_be_a_link(
 @pytest.mark.slow
 def test_a_project_is_found_through_a_link_to_it(untrusted: Project, tmp_path: Path) -> None:
     os.symlink(untrusted.root, tmp_path / "way")
-    result = untrusted.installed("-C", str(tmp_path / "way"), "skills", "ls", "--json")
+    result = untrusted.run("-C", str(tmp_path / "way"), "skills", "ls", "--json")
     assert result.code == 0, result
     assert json.loads(result.out_bytes)["error"] is None
-    listed = json.loads(untrusted.installed("-C", str(tmp_path / "way"), "ls", "--json").out_bytes)
+    listed = json.loads(untrusted.run("-C", str(tmp_path / "way"), "ls", "--json").out_bytes)
     assert {row["dir"].split("/")[0] for row in listed["episodes"]} == {".cogcli"}
 
 
@@ -434,7 +434,7 @@ def test_a_typed_path_leads_no_further_than_a_link(untrusted: Project, tmp_path:
         ("validate", "skills"),
         ("resume", f".cogcli/episodes/{name}"),
     ):
-        result = untrusted.installed(*words, "--json")
+        result = untrusted.run(*words, "--json")
         if words[0] != "validate":
             require_refused(result, outside.link)
     outside.require_untouched()

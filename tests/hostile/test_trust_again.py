@@ -67,9 +67,9 @@ def test_what_a_change_means_is_not_hidden(
     del project.env["COGCLI_TRUST_PROJECT"]
     for name, text in FILES.items():
         project.write(name, text)
-    project.installed("config", "trust").assert_ok()
+    project.run("config", "trust").assert_ok()
     assert old in FILES[path]
     project.write(path, FILES[path].replace(old, new))
-    shown = project.installed("config", "trust", "--json", "--yes").assert_ok().json["changes"]
+    shown = project.run("config", "trust", "--json", "--yes").assert_ok().json["changes"]
     (change,) = [each for each in shown if each["name"] == path]
     assert any(meaning in each for each in change["meaning"]), change

@@ -56,7 +56,7 @@ class Hostile(NamedTuple):
 
     def run(self, *words: str, **more: Any) -> Any:
         """The installed command with `--json`."""
-        return self.project.installed(*words, "--json", **more)
+        return self.project.run(*words, "--json", **more)
 
     def refused(self, *words: str) -> dict[str, Any]:
         """The error of a command that was refused, after which nothing was reached."""
@@ -338,11 +338,11 @@ def test_the_commands_of_the_readme_run_in_a_clone_that_is_not_trusted(hostile: 
     for folder in ("skills", "capabilities", "bindings", "services", "policies"):
         copytree(Path(builtin_root(), folder), hostile.project.root / folder)
     hostile.project.write("README.md", TEXT)
-    brief = hostile.project.installed("run", "text.brief", "-p", "text=@README.md").assert_ok()
+    brief = hostile.project.run("run", "text.brief", "-p", "text=@README.md").assert_ok()
     assert brief.json["summary"]
-    assert hostile.project.installed("run", "doc.digest", "-p", "path=README.md").assert_ok().json["summary"]
-    hostile.project.installed("verify", "@last").assert_ok()
-    assert hostile.project.installed("skills", "ls").assert_ok().out
+    assert hostile.project.run("run", "doc.digest", "-p", "path=README.md").assert_ok().json["summary"]
+    hostile.project.run("verify", "@last").assert_ok()
+    assert hostile.project.run("skills", "ls").assert_ok().out
     hostile.assert_nothing_left()
 
 
@@ -363,6 +363,7 @@ def _cases(project: Project, id: str, inputs: dict[str, Any]) -> None:
     project.write(f"skills/local/{domain}/{slug}/tests/cases.yaml", json.dumps(cases))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("steps", [READER, SENDER])
 def test_no_check_reads_or_sends_what_lies_elsewhere(hostile: Hostile, steps: str) -> None:
     """Cases and examples of a hostile clone name any file as an input."""
@@ -471,7 +472,7 @@ def test_a_program_that_uses_the_library_types_its_inputs(hostile: Hostile) -> N
 
 
 def test_a_pack_of_the_project_asks_no_model(hostile: Hostile) -> None:
-    hostile.project.installed("new", "pack", "own", env={"COGCLI_TRUST_PROJECT": "1"})
+    hostile.project.run("new", "pack", "own", env={"COGCLI_TRUST_PROJECT": "1"})
     (file,) = (hostile.project.root / "packs").rglob("*.yaml")
     reference = f"own@{file.stem}"
     flags = ("--pack", reference, "--model", "openai:schema:valid", "--user", "u")
@@ -499,6 +500,7 @@ paths:
 """
 
 
+@pytest.mark.sampled(2)
 def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_not(hostile: Hostile) -> None:
     project = hostile.project
     _own_service(hostile, "spec_ref: docs/api.yaml")
@@ -513,12 +515,12 @@ def test_a_mock_server_that_a_command_starts_is_called_and_the_live_service_is_n
                 "expected_output": {"text": "hello"}}  # fmt: skip
     mocked = {**scenario, "mock_server": {"type": "spec"}}
     project.write("tooling/openapi_scenarios/own.json", json.dumps(mocked))
-    project.installed("openapi", "verify-bindings", "--all").assert_ok()
+    project.run("openapi", "verify-bindings", "--all").assert_ok()
     project.write("tooling/openapi_scenarios/own.json", json.dumps(scenario))
-    live = project.installed("openapi", "verify-bindings", "--all", "--live").assert_exit(1)
+    live = project.run("openapi", "verify-bindings", "--all", "--live").assert_exit(1)
     assert "service.untrusted" in live.out + live.err
     assert hostile.refused("services", "refresh", "far", "--accept")["code"] == "service.untrusted"
-    project.installed("doctor", "--net")
+    project.run("doctor", "--net")
     hostile.assert_nothing_left()
 
 

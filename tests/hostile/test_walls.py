@@ -175,6 +175,7 @@ def test_the_attempts_work_without_a_wall(project: Project, target: dict[str, An
     }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", ["snippet", "sandbox", "parser"])
 def test_nothing_gets_out(kind: str, machine: str, project: Project, target: dict[str, Any]) -> None:
@@ -201,6 +202,7 @@ os.write(1, json.dumps([wall.text, found]).encode())
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_an_unprivileged_user_has_a_wall(machine: str, project: Project, target: dict[str, Any]) -> None:
     """It is entered without starting Python again, which that user may not be able to read."""
@@ -216,18 +218,20 @@ def test_an_unprivileged_user_has_a_wall(machine: str, project: Project, target:
     assert {name: result for name, result in found.items() if not result.startswith("blocked: ")} == {}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("what", "code"), [("memory", "call.server-error"), ("output", "response.size"), ("time", "call.timeout")]
 )
 def test_a_function_in_a_sandbox_spends_no_more_than_it_may(project: Project, what: str, code: str) -> None:
     service = project.root / "services/local/demo.yaml"
     service.write_text(service.read_text().replace("20", "2") if what == "time" else service.read_text())
-    done = project.installed("run", "demo.spend", "-p", f"what={what}", "--json")
+    done = project.run("run", "demo.spend", "-p", f"what={what}", "--json")
     assert done.code == (6 if what == "time" else 1)
     assert done.json["error"]["code"] == code
-    assert project.installed("verify", "@last").code == 0
+    assert project.run("verify", "@last").code == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("what", "seconds"), [("memory", 20), ("output", 20), ("time", 1)])
 def test_a_parser_spends_no_more_than_it_may(
     what: str, seconds: int, monkeypatch: pytest.MonkeyPatch
@@ -272,6 +276,7 @@ print(json.dumps({"ended": ended, "own": int(line.split()[1]) * 1024, "children"
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_message_that_explodes_stays_within_its_memory(bomb: str, ordinary_path: Path) -> None:
     from cogcli.official.confined import LIMITS
@@ -297,6 +302,7 @@ LONG_HEADERS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bomb", LONG_HEADERS)
 def test_a_message_with_slow_headers_does_not_take_the_mailbox_along(bomb: str, ordinary_path: Path) -> None:
     from cogcli.official.email import read_mailbox
@@ -327,16 +333,17 @@ def test_a_long_list_of_receivers_is_read_whole(ordinary_path: Path) -> None:
 MAILBOX_BOMB = b"From a@b.example 10:00\nFrom: a@b.example\n\n" + b"\nx" * 30_000_000
 
 
+@pytest.mark.sampled(4)
 def test_a_mailbox_that_explodes_leaves_a_whole_log(project: Project, ordinary_path: Path) -> None:
     bomb = ordinary_path / "bomb.eml"
     bomb.write_bytes(MAILBOX_BOMB)
     step = "- {id: mail, uses: email.inbox.read, input: {mailbox: inputs.path}, output: {messages: outputs.found}}"
     outputs = "{found: {type: array, required: true}}"
     project.skill("demo.mail", step, inputs="{path: {type: string, required: true}}", outputs=outputs)
-    done = project.installed("run", "demo.mail", "-p", f"path={bomb}", "--json").assert_exit(1)
+    done = project.run("run", "demo.mail", "-p", f"path={bomb}", "--json").assert_exit(1)
     assert done.json["error"]["code"] == "call.rejected"
     assert done.json["error"]["reason"] == "too-large"
-    assert project.installed("verify", "@last").code == 0
+    assert project.run("verify", "@last").code == 0
 
 
 def on_machine_without_wall(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -372,9 +379,10 @@ def test_without_a_wall_what_needs_one_is_not_eligible_and_says_why(project: Pro
         assert "name spaces: Function not implemented" in error["message"]
         assert "cogcli doctor" in error["hint"]
     assert not project.episodes
-    project.installed("run", "demo.spend", "-p", "what=nothing").assert_ok()
+    project.run("run", "demo.spend", "-p", "what=nothing").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_without_a_wall_doctor_says_so_and_parsers_keep_their_limits(
     project: Project, ordinary_path: Path
 ) -> None:
@@ -417,7 +425,7 @@ def test_a_function_in_a_sandbox_reads_the_files_that_its_input_names(project: P
     project.skill("demo.read", step, inputs="{path: {type: string, required: true}}", outputs=text)
     (project.home / "named.txt").write_text("named\n")
     for path in (str(project.home / "named.txt"), "../home/named.txt"):
-        done = project.installed("run", "demo.read", "-p", f"path={path}", "--json").assert_ok()
+        done = project.run("run", "demo.read", "-p", f"path={path}", "--json").assert_ok()
         assert done.json["outputs"]["text"] == "named\n"
 
 

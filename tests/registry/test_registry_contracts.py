@@ -57,6 +57,7 @@ def test_each_skill_runs(host: LoopbackHost) -> None:
     assert "GET http://example.org/" in host.requests
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     """Without a model, a service of the host and the network."""

@@ -46,9 +46,8 @@ def test_a_line_of_8_mib_is_read_or_refused_in_linear_time(name: str) -> None:
         assert_linear(partial(read, name, part), MIB_8)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("part", PARTS, ids=repr)
 @pytest.mark.parametrize("name", READERS)
 def test_a_text_that_is_just_read_takes_linear_time(name: str, part: str) -> None:

@@ -353,6 +353,7 @@ def test_any_depth_is_refused_without_a_crash(opening: str) -> None:
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.usefixtures("either_parser")
 def test_fifty_thousand_nodes_are_the_most() -> None:
