@@ -197,7 +197,7 @@ class RootRun:
         except Exception as bug:
             if self._graph is not None:
                 yield from self._graph.wind_down(force=True)
-            return self._failed_outcome(InternalError("internal", f"{type(bug).__name__}: {bug}"), bug)
+            return self._failed_outcome(_internal(bug), bug)
 
     def _failed_outcome(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
         error.__cause__ = cause
@@ -238,6 +238,14 @@ class RootRun:
             metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
         )
         self.run.emit(draft, durable=True)
+
+
+def _internal(bug: Exception) -> InternalError:
+    """The error of a run that an unexpected exception ended."""
+    if isinstance(bug, MemoryError):
+        hint = "raise the limit of memory (ulimit -v), or make fewer calls at once (--max-workers)"
+        return InternalError("internal", ": ".join(filter(None, ("out of memory", str(bug)))), hint=hint)
+    return InternalError("internal", f"{type(bug).__name__}: {bug}")
 
 
 def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:

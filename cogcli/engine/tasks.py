@@ -21,7 +21,7 @@ from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
-from cogcli.core import threads
+from cogcli.core import memory_limit, threads
 from cogcli.core.errors import TransportError
 
 Effects = Generator[Any, Any, Any]
@@ -164,6 +164,7 @@ class Loop:
         self._in_flight: dict[object, tuple[Task, WorkerCall]] = {}
         self._timed: dict[Task, float] = {}
         self._inbox: SimpleQueue[tuple[object, Any, BaseException | None]] = SimpleQueue()
+        self._memory = memory_limit.find_limit() if live else None
         self._pool = _Pool(self._inbox)
         self._finished = threading.Event()
         self._crash: BaseException | None = None
@@ -181,6 +182,8 @@ class Loop:
         if root.deadline is not None:
             self._timed[self._root] = root.deadline
         self._runnable.append((self._root, None, None))
+        if self._memory is not None:
+            memory_limit.share_arena()
         if self._live:
             threads.start(self._coordinate, self._epoch, name="coordinator")
             while not self._finished.wait(_WATCH_SECONDS):
@@ -247,6 +250,7 @@ class Loop:
 
     def _drive(self, epoch: int) -> None:
         while True:
+            self._watch_memory()
             while self._runnable:
                 self._resume(*self._runnable.popleft())
             if self._root.done:
@@ -417,7 +421,7 @@ class Loop:
         token = self._register(task, call)
         with self._baton:
             self._inline_until = min([call.deadline, *self._timed.values()])
-        result, error = _perform(call.work)
+        result, error = self._lack_memory() or _perform(call.work)
         with self._baton:
             if self._epoch != epoch:
                 raise _BatonLost
@@ -426,10 +430,30 @@ class Loop:
 
     def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
         token = self._register(task, call)
+        if lacking := self._lack_memory():
+            self._complete(token, *lacking)
+            return
         try:
             self._pool.submit(token, call.work)
         except threads.NoThread:
             self._complete(token, None, no_thread())
+
+    def _watch_memory(self) -> None:
+        """End the run, once, while there is memory left to end it with."""
+        if self._memory is None or type(self._root.wait) is not Next:
+            return
+        if lacking := self._lack_memory():
+            self._memory = None
+            self._throw(self._root, lacking[1])
+
+    def _lack_memory(self) -> tuple[None, MemoryError] | None:
+        """The outcome of a call that has too little memory left to begin; None if it has enough."""
+        if self._memory is not None:
+            try:
+                memory_limit.require_room(self._memory)
+            except MemoryError as error:
+                return None, error
+        return None
 
     def _register(self, task: Task, call: WorkerCall) -> object:
         task.call = token = object()

@@ -1,0 +1,52 @@
+"""The limit of this process on its address space (`ulimit -v`), and how much of it is left.
+
+CPython 3.11 can loop forever, without its lock, where no byte is left: unwinding an exception needs memory, too. A run
+under a limit therefore ends while there is room, and its threads share one arena of malloc: each arena of its own
+reserves up to 128 MiB of addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+ROOM: Final = 32 * 1024 * 1024
+"""What a call may need before it returns: a thread's stack, and the libraries of its protocol."""
+_LIMITS: Final = "/proc/self/limits"
+_SIZE: Final = "/proc/self/statm"
+_ARENA_MAX: Final = -8
+"""The number of `M_ARENA_MAX` in glibc."""
+
+
+def find_limit() -> int | None:
+    """The limit in bytes; None if there is none, or the system does not report it."""
+    try:
+        with open(_LIMITS, encoding="ascii") as file:
+            line = next((line for line in file if line.startswith("Max address space")), "")
+    except OSError:
+        return None
+    words = line.removeprefix("Max address space").split()
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def share_arena() -> None:
+    """Have all threads of the process share one arena, where malloc can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(_ARENA_MAX, 1)
+
+
+def require_room(limit: int) -> None:
+    """Raise MemoryError if less than `ROOM` is left below a limit."""
+    try:
+        with open(_SIZE, encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+    except OSError:
+        return
+    left = limit - pages * os.sysconf("SC_PAGE_SIZE")
+    if left < ROOM:
+        raise MemoryError(f"{max(left, 0) >> 20} MiB are left of {limit >> 20} MiB")
