@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.app.settings.user_dirs import state_home
+from cogcli.app.settings.user_dirs import cache_home, state_home
 from cogcli.core.allowed_hosts import parse_host
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.core.file_roots import roots_of
@@ -96,6 +97,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
     if settings.project is not None and not settings.trust:
         # Shipped functions may read these files in a project that is not trusted; any file elsewhere.
         reads = reads_of(settings.project)
+    accepted = settings.project is not None and settings.trust.state == "accepted"
     roots, write_roots = settings.file_roots("files.roots"), settings.file_roots("files.write_roots")
     if roots:
         reads = reads._replace(roots=roots_of(roots))
@@ -109,6 +111,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         signer=partial(signer_of, settings),
         owner=partial(ensure_key, settings.environ),
         store_dir=settings.store_dir,
+        bytecode_dir=os.path.join(cache_home(settings.environ), "bytecode") if accepted else "",
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,
         write_roots=tuple(map(tuple, write_roots)),

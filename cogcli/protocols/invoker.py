@@ -44,6 +44,8 @@ class InvokerContext(NamedTuple):
     use_env_proxy: bool = False
     store_dir: str = ""
     """Where the stores of the project are; empty for none."""
+    bytecode_dir: str = ""
+    """Where Python programs that are started keep bytecode; empty for next to their sources."""
     reads: Reads | None = None
     """Which files the shipped functions may read; None for any."""
     write_roots: Roots = ()

@@ -290,6 +290,7 @@ def invoker_context(
         clock=environment.clock,
         state_dir=environment.state_dir,
         store_dir=environment.store_dir,
+        bytecode_dir=environment.bytecode_dir,
         environ=environment.environ,
         max_workers=max_workers,
         use_env_proxy=environment.use_env_proxy,

@@ -297,6 +297,9 @@ class RunEnvironment(NamedTuple):
     use_env_proxy: bool = False
     store_dir: str = ""
     """Where functions keep what outlives a run; empty where nothing does."""
+    bytecode_dir: str = ""
+    """Where Python programs that are started keep bytecode; empty for next to their sources. What was accepted are the
+    sources (docs/reference/service.md#accepted)."""
     reads: Reads | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
     write_roots: Roots = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import marshal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,23 @@ import pytest
 from support.project import Project
 
 PYTHON = sys.executable
+BINDING = """
+    id: ask
+    capability: own.text.ask
+    service: asker
+    protocol: mcp
+    operation: ask
+    request: {}
+    response: {text: response.text}
+"""
+CAPABILITY = """
+    id: own.text.ask
+    version: "1.0.0"
+    description: Asks the program.
+    inputs: {}
+    outputs: {text: {type: string, required: true}}
+    properties: {side_effects: false}
+"""
 
 PLANTED: dict[str, tuple[str, str, str]] = {
     "bytecode": ("args: [server.py]", "server.py", "helper.pyc"),
@@ -96,3 +115,42 @@ def test_python_loads_what_these_arguments_say(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("print('loaded')\n")
     done = subprocess.run([PYTHON, "-um", "server"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "loaded\n"
+
+
+def _plant_bytecode(source: Path, text: str) -> None:
+    """Put bytecode of another text next to a source, which Python takes without a look at the source."""
+    code = marshal.dumps(compile(text, str(source), "exec"))
+    compiled = source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+    compiled.parent.mkdir()
+    compiled.write_bytes(importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + code)
+
+
+@pytest.mark.parametrize("flags", ["", "-E, "])
+def test_bytecode_next_to_an_accepted_source_is_not_loaded(tmp_path: Path, flags: str) -> None:
+    service = f"command: {PYTHON}\nargs: [{flags}server.py]"
+    project = accepted(tmp_path, service, "server.py")
+    project.write("helper.py", f"open({str(tmp_path / 'good')!r}, 'w')\n")
+    project.write("bindings/local/own.text.ask/ask.yaml", BINDING)
+    project.write("capabilities/own.text.ask.yaml", CAPABILITY)
+    project.skill("own.ask", "- {id: ask, uses: own.text.ask, input: {}, output: {text: vars.text}}")
+    project.run("config", "trust", "--yes").assert_ok()
+    _plant_bytecode(project.root / "helper.py", f"open({str(tmp_path / 'evil')!r}, 'w')\n")
+    assert state(project).startswith("accepted")
+    project.run("run", "own.ask")
+    assert (tmp_path / "good").exists()
+    assert not (tmp_path / "evil").exists()
+    assert len(list((project.root / "__pycache__").iterdir())) == 1, "nothing of ours is added"
+
+
+def test_a_worker_loads_no_bytecode_next_to_an_accepted_module(tmp_path: Path) -> None:
+    project = Project(tmp_path).demo()
+    del project.env["COGCLI_TRUST_PROJECT"]
+    project.write(
+        "services/local/demo.yaml",
+        "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: process\n",
+    )
+    project.run("config", "trust").assert_ok()
+    _plant_bytecode(project.root / "demo_services.py", f"open({str(tmp_path / 'evil')!r}, 'w')\n")
+    assert state(project).startswith("accepted")
+    project.installed("run", "demo.greet", "-p", "text=hi").assert_ok()
+    assert not (tmp_path / "evil").exists()

@@ -366,8 +366,17 @@ def test_a_change_of_many_meanings_is_cut_and_a_large_text_is_not_shown(rich: Pr
     operations = {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(90)}
     rich.write(DOCUMENT, json.dumps({"openapi": "3.0.3", "paths": operations, "x-more": "x" * 600_000}))
     shown = rich.run("config", "trust", "--diff").assert_exit(2).err
-    assert "    and 50 more: see --diff\n" in shown
-    assert f"{DOCUMENT}: too large to be shown\n" in shown
+    summary = shown.partition("since it was accepted: ")[2]
+    assert summary.count("operation") == 40
+    assert "not shown: 50 meanings, 0 files; all of it: cogcli config trust --diff\n" in summary
+    assert shown.count(": operation o") == 130
+    (line,) = [
+        line for line in shown.splitlines() if line.startswith(f"{DOCUMENT}: too large to be shown; all: ")
+    ]
+    done = subprocess.run(
+        line.partition("; all: ")[2], shell=True, cwd=rich.root, capture_output=True, check=False
+    )  # noqa: S602
+    assert done.stdout.count(b"x-more") == 1
 
 
 def test_the_changed_text_is_shown_without_secrets_and_without_escapes(rich: Project) -> None:

@@ -33,7 +33,7 @@ class Copies:
                 os.mkdir(self._folder, 0o700)
             for digest, data in contents.items():
                 if self.read(digest) is None:
-                    self._write(self._path(digest), data)
+                    self._write(self.path_of(digest), data)
         except OSError as error:
             raise EnvironmentRefusal(
                 "env.disk", f"{self._folder} cannot be written: {error.strerror}", hint=hint_for_write(error)
@@ -49,18 +49,18 @@ class Copies:
     def read(self, digest: str) -> bytes | None:
         """The content with a digest, None if no copy of it exists."""
         try:
-            data = read_regular(self._path(digest), limit=MAX_BYTES)
+            data = read_regular(self.path_of(digest), limit=MAX_BYTES)
         except FileRefused:
             return None
         return data if digest_of_bytes(data) == digest else None
 
     def has(self, digest: str) -> bool:
         """Whether a copy with a digest exists."""
-        return os.path.isfile(self._path(digest))
+        return os.path.isfile(self.path_of(digest))
 
     def keep_only(self, accepted: Mapping[str, str]) -> None:
         """Remove the copies of what is no longer accepted."""
-        names = {os.path.basename(self._path(digest.partition(" ")[0])) for digest in accepted.values()}
+        names = {os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()}
         with suppress(OSError):
             for name in os.listdir(self._folder):
                 if name not in names:
@@ -70,5 +70,6 @@ class Copies:
         """Remove all copies."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _path(self, digest: str) -> str:
+    def path_of(self, digest: str) -> str:
+        """Where the copy of the content with a digest is, if there is one."""
         return os.path.join(self._folder, os.path.basename(digest.partition(":")[2]) or "none")

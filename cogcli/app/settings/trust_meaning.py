@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.settings.config import PROJECT_FILE
@@ -39,7 +40,6 @@ _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "
 _LONGEST_SETTINGS: Final = 256 * 1024
 _LONGEST_LINE: Final = 400
 _MOST_LINES: Final = 2000
-_MOST_MEANINGS: Final = 40
 _LARGEST_DIFF: Final = 512 * 1024
 
 _ISOLATIONS: Final = ("thread", "process", "sandbox")
@@ -49,8 +49,17 @@ Declarations = dict[tuple[str, str], dict[str, Any]]
 """By kind and subject what each file declares, by the name of the file."""
 
 
+class Meaning(NamedTuple):
+    """What a change lets happen, and how grave that is: 0 a guard is lost, 1 something new is reached or started, 2
+    something else is called or chosen, 3 a setting, 4 all else."""
+
+    severity: int
+    text: str
+
+
 class FileChange(NamedTuple):
-    """A file or program that was `added`, `changed` or `removed`, its contents, and what the change means.
+    """A file or program that was `added`, `changed` or `removed`, its contents, and what the change means, the gravest
+    first.
 
     `before` is also None if no copy of the accepted file is left; then `meaning` says so.
     """
@@ -59,27 +68,47 @@ class FileChange(NamedTuple):
     name: str
     before: bytes | None
     after: bytes | None
-    meaning: tuple[str, ...]
+    meaning: tuple[Meaning, ...]
+    copy: str = ""
+    """Where the copy of the accepted file is; empty without one."""
+
+    @property
+    def severity(self) -> int:
+        """That of its gravest meaning. A file without a meaning comes after those with one, code before specs."""
+        if self.meaning:
+            return self.meaning[0].severity
+        return _SPEC_ALONE if _is_spec(self.name) else _CODE_ALONE
 
     def diff(self) -> str:
-        """The changed text as a unified diff, with secrets hidden; a line for content that cannot be shown."""
+        """The changed text as a unified diff, with secrets hidden. Where something is not shown, a line says how to
+        see it."""
         if max(len(self.before or b""), len(self.after or b"")) > _LARGEST_DIFF:
-            return f"{self.name}: too large to be shown\n"
+            return f"{self.name}: too large to be shown{self._see}\n"
         try:
             old, new = ((data or b"").decode().splitlines() for data in (self.before, self.after))
         except UnicodeDecodeError:
-            return f"{self.name}: no text\n"
+            return f"{self.name}: no text{self._see}\n"
         lines = unified_diff(old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm="")
         shown = [_masked(line) for line in islice(lines, _MOST_LINES)]
+        if left := sum(1 for _ in lines):
+            shown.append(f"{self.name}: {left:,} more lines{self._see}")
         return "".join(f"{line}\n" for line in shown)
+
+    @property
+    def _see(self) -> str:
+        """The command that shows all of the change."""
+        if self.copy and self.after is not None:
+            return f"; all: diff -u {quote(self.copy)} {quote(self.name)}"
+        return f"; all: {quote(self.copy or self.name)}"
 
     def to_payload(self) -> dict[str, Any]:
         """The change as a JSON object, without contents."""
-        return {"change": self.change, "name": self.name, "meaning": list(self.meaning)}
+        return {"change": self.change, "name": self.name, "meaning": [each.text for each in self.meaning]}
 
 
 def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
-    """The changes of a project since it was accepted, each with its meaning; none for the first time."""
+    """The changes of a project since it was accepted, each with its meaning, the gravest first; none for the first
+    time."""
     copies, accepted = Copies(look.project, environ), look.before or {}
 
     def content(digest: str) -> bytes | None:
@@ -96,19 +125,42 @@ def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
         for found, data in ((old, before), (new, after)):
             for key, value in _declared(name, data).items():
                 found.setdefault(key, {})[name] = value
-    meant: dict[str, list[str]] = {name: [] for name in contents}
+    meant: dict[str, list[Meaning]] = {name: [] for name in contents}
     for key in sorted(old.keys() | new.keys()):
         for name, one, other in _pairs(old.get(key, {}), new.get(key, {})):
-            meant[name] += map(_masked, _compared(key, one, other))
+            severity = _severity_of(key)
+            meant[name] += (Meaning(severity, _masked(text)) for text in _compared(key, one, other))
     changes = []
     for change, name in look.changes:
         before, after = contents[name]
         about = _about_file(name, accepted.get(name, ""), look.digests.get(name, ""), before, after)
-        meanings = list(dict.fromkeys((*about, *meant[name])))
-        if len(meanings) > _MOST_MEANINGS:
-            meanings[_MOST_MEANINGS:] = [f"and {len(meanings) - _MOST_MEANINGS} more: see --diff"]
-        changes.append(FileChange(change, name, before, after, tuple(meanings)))
-    return changes
+        meanings = sorted(dict.fromkeys((*about, *meant[name])), key=lambda each: each.severity)
+        copy = copies.path_of(accepted[name].partition(" ")[0]) if before is not None else ""
+        changes.append(FileChange(change, name, before, after, tuple(meanings), copy))
+    return sorted(changes, key=lambda each: each.severity)
+
+
+_CODE_ALONE: Final = 5
+_SPEC_ALONE: Final = 6
+_LOST_GUARDS: Final = frozenset(
+    ("safety", "rule", "guardrail", "gate", "base", "effect", "repeat", "isolation", "plain", "network")
+)
+_REACHES: Final = frozenset(
+    ("host", "pack hosts", "variable", "program", "environment", "directory", "module", "document")
+)
+
+
+def _severity_of(key: tuple[str, str]) -> int:
+    """How grave a change of a declaration is, as in `Meaning`. A skill may name hosts in any text, and a project may
+    hold any number of `x-` settings: they are no reason to look less at the others."""
+    kind, subject = key
+    if kind in _LOST_GUARDS or (kind == "setting" and "@" in subject):
+        return 0
+    if kind in _REACHES:
+        return 2 if subject.startswith("skill ") else 1
+    if kind == "setting":
+        return 4 if subject.startswith("x-") else 3
+    return 2
 
 
 _MISSING: Final = object()
@@ -135,17 +187,17 @@ def _masked(text: str) -> str:
 
 def _about_file(
     name: str, accepted: str, now: str, before: bytes | None, after: bytes | None
-) -> Iterator[str]:
+) -> Iterator[Meaning]:
     """The target of a link, the place of a program, and why the meaning of a change is not known."""
     link, was_link = now.partition("link to ")[2], accepted.partition("link to ")[2]
     if link != was_link:
-        yield f"leads to {link}" if link else "is no link any more"
+        yield Meaning(1, f"leads to {link}" if link else "is no link any more")
     if name.startswith("program "):
-        yield f"is found at {now}" if now else "is found nowhere"
+        yield Meaning(1, f"is found at {now}" if now else "is found nowhere")
     if accepted.startswith("sha256:") and before is None:
-        yield "no copy of the accepted file is left: what has changed in it is not known"
+        yield Meaning(0, "no copy of the accepted file is left: what has changed in it is not known")
     if after is not None and _is_spec(name) and _value_of(name, after) is None:
-        yield "cannot be read: what it means is not known"
+        yield Meaning(4, "cannot be read: what it means is not known")
 
 
 # -- what a file declares ---------------------------------------------------------------------------------------------

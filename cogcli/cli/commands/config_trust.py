@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Final
 
 from cogcli.app.settings import trust_accept
 from cogcli.app.settings.trust_meaning import FileChange, changes_of
@@ -16,6 +16,10 @@ from cogcli.cli.prompt import ask, can_ask
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.humanize import count_of
+
+
+_MOST_SHOWN: Final = 40
+"""How many meanings, and files without one, are listed; `--diff` and `--json` have all."""
 
 
 class TrustFlags(Flags):
@@ -80,7 +84,9 @@ def _accept(
         return True, f"trusted as before: {count_of(len(look.digests), 'file')} did not change"
     if changes:
         context.own["changes"] = [change.to_payload() for change in changes]
-        context.screen.notify("".join(f"{line}\n" for line in _lines(changes, diff=flags.diff)))
+        where = f" {quote(project_dir)}" if project_dir else ""
+        lines = _lines(changes, f"{where}{context.again}", diff=flags.diff)
+        context.screen.notify("".join(f"{line}\n" for line in lines))
         if not flags.yes and not _confirm(context, changes, project_dir):
             return False, "nothing was accepted; the project stays untrusted"
     trust_accept.accept(look, context.environ)
@@ -88,16 +94,37 @@ def _accept(
     return True, f"trusted as it is now: {count}; a change of any of them ends the trust"
 
 
-def _lines(changes: Sequence[FileChange], *, diff: bool) -> Iterator[str]:
-    """What has changed since the project was accepted, what it means, and its text."""
-    yield f"since it was accepted: {count_of(len(changes), 'change')}"
-    for change in changes:
-        yield visible(f"  {change.change} {change.name}")
-        yield from (visible(f"    {meaning}") for meaning in change.meaning)
+def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
+    """What has changed since the project was accepted and what it means, the gravest first; with `diff` before that each
+    change in full. The last lines are what a person sees above the question, however many changes there are."""
     if diff:
-        yield ""
         for change in changes:
+            yield from _change_lines(change, [each.text for each in change.meaning])
             yield from visible_block(change.diff()).splitlines()
+        yield ""
+    yield f"since it was accepted: {count_of(len(changes), 'change')}"
+    entries = [
+        (each.severity, number, each.text) for number, change in enumerate(changes) for each in change.meaning
+    ]
+    entries += [(change.severity, number, "") for number, change in enumerate(changes) if not change.meaning]
+    entries.sort(key=lambda entry: entry[0])
+    shown: dict[int, list[str]] = {}
+    for _, number, text in entries[:_MOST_SHOWN]:
+        shown.setdefault(number, []).extend([text] if text else [])
+    for number, texts in shown.items():
+        yield from _change_lines(changes[number], texts)
+    if left := entries[_MOST_SHOWN:]:
+        files = len(changes) - len(shown)
+        meanings = sum(bool(text) for _, _, text in left)
+        yield (
+            f"not shown: {count_of(meanings, 'meaning')}, {count_of(files, 'file')};"
+            f" all of it: cogcli config trust{again} --diff"
+        )
+
+
+def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
+    yield visible(f"  {change.change} {change.name}")
+    yield from (visible(f"    {meaning}") for meaning in meanings)
 
 
 def _confirm(context: CommandContext, changes: Sequence[FileChange], project_dir: str | None) -> bool:

@@ -4,8 +4,9 @@ docs/reference/protocols.md#mcp-http)."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cogcli.core.addresses import literal_refusal
@@ -23,6 +24,11 @@ from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
     from cogcli.protocols.mcp.http import McpEndpoint
+
+
+_BYTECODE: Final = "PYTHONPYCACHEPREFIX"
+"""The variable of the folder in which Python keeps and looks for bytecode."""
+_PYTHON: Final = re.compile(r"python[\d.]*(?:\.exe)?")
 
 
 def require_trust(service: Service) -> None:
@@ -67,7 +73,13 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
     if SEARCH_PATH in own:
         own[SEARCH_PATH] = resolve_entries(own[SEARCH_PATH], directory)
     environ = {**inherited_variables(context.environ), **own}
-    program = Program(settings["command"], tuple(settings.get("args") or ()), directory, environ)
+    command, args = settings["command"], tuple(settings.get("args") or ())
+    if context.bytecode_dir:
+        environ[_BYTECODE] = context.bytecode_dir
+        if _PYTHON.fullmatch(os.path.basename(command)):
+            # `-I` and `-E` have it ignore the variable.
+            args = ("-X", f"pycache_prefix={context.bytecode_dir}", *args)
+    program = Program(command, args, directory, environ)
     return lambda: Stdio(program, context.secrets.mask_text)
 
 
