@@ -7,6 +7,7 @@ edited file decided anything.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -375,8 +376,46 @@ def test_a_change_of_many_meanings_is_cut_and_a_large_text_is_not_shown(rich: Pr
     ]
     done = subprocess.run(
         line.partition("; all: ")[2], shell=True, cwd=rich.root, capture_output=True, check=False
-    )  # noqa: S602
+    )
     assert done.stdout.count(b"x-more") == 1
+
+
+def test_a_flood_of_harmless_changes_hides_no_grave_one(rich: Project) -> None:
+    """Each file of the flood comes before the grave ones by name, and each kind has more than is shown."""
+    urls = " ".join(f"https://h{n}.example/" for n in range(60))
+    rich.write("skills/a/own/flood/skill.yaml", f"id: own.flood\ndescription: {urls}\nsteps: []\n")
+    for number in range(60):
+        rich.write(f".agent-skills/a{number:02}.yaml", "# nothing\n")
+    rich.write(
+        DOCUMENT, json.dumps({"paths": {f"/p{n}": {"get": {"operationId": f"o{n}"}} for n in range(60)}})
+    )
+    with (rich.root / "cogcli.toml").open("a") as file:
+        file.write("".join(f"x-a{n} = 1\n" for n in range(60)))
+    edit(rich, SEND, (SAFETY, ""))
+    rich.write("services/z.yaml", "id: z\nkind: openapi\nbase_url: https://evil.example/\n")
+    with (rich.root / SEND).open("a") as file:
+        file.write("# harmless\n" * 3000 + "# the end\n")
+    shown = rich.run("config", "trust", "--diff").assert_exit(2).err
+    lines = shown.partition("since it was accepted: ")[2].splitlines()
+    assert "no safety block any more" in lines[2]
+    assert "service z: new host evil.example" in "\n".join(lines[3:8])
+    assert len(lines) < 60
+    left = re.search(
+        r"not shown: (\d+) meanings, (\d+) files; all of it: cogcli config trust --diff\n", shown
+    )
+    assert left is not None
+    assert int(left[1]) > 100
+    assert int(left[2]) >= 60
+    (line,) = [line for line in shown.splitlines() if " more lines; all: " in line]
+    command = line.partition("; all: ")[2]
+    assert (
+        "+# the end"
+        in subprocess.run(
+            command, shell=True, cwd=rich.root, capture_output=True, text=True, check=False
+        ).stdout
+    )
+    changes = rich.run("config", "trust", "--json").assert_exit(2).json["changes"]
+    assert sum(len(change["meaning"]) for change in changes) > 180, "a machine reads all of them"
 
 
 def test_the_changed_text_is_shown_without_secrets_and_without_escapes(rich: Project) -> None:

@@ -99,7 +99,7 @@ class FileChange(NamedTuple):
         """The command that shows all of the change."""
         if self.copy and self.after is not None:
             return f"; all: diff -u {quote(self.copy)} {quote(self.name)}"
-        return f"; all: {quote(self.copy or self.name)}"
+        return f"; all: less {quote(self.copy or self.name)}"
 
     def to_payload(self) -> dict[str, Any]:
         """The change as a JSON object, without contents."""

@@ -17,7 +17,6 @@ from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.humanize import count_of
 
-
 _MOST_SHOWN: Final = 40
 """How many meanings, and files without one, are listed; `--diff` and `--json` have all."""
 
@@ -95,8 +94,8 @@ def _accept(
 
 
 def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
-    """What has changed since the project was accepted and what it means, the gravest first; with `diff` before that each
-    change in full. The last lines are what a person sees above the question, however many changes there are."""
+    """What has changed since the project was accepted and what it means, the gravest first; with `diff` before that
+    each change in full. The last lines are what a person sees above the question, however many changes there are."""
     if diff:
         for change in changes:
             yield from _change_lines(change, [each.text for each in change.meaning])
