@@ -357,3 +357,25 @@ class Manifest(seed.Part):
     unsigned: list[tuple[Count, Count]] | None = None
     """Ranges of events that the signature does not vouch for: the first and the last `seq` of each."""
     signature: Signature | None
+
+
+class CheckpointRecord(seed.Part):
+    """A slot of `checkpoint.jsonl`, without its padding."""
+
+    schema_version: Literal["checkpoint/1"]
+    episode_id: str
+    events: Count
+    head: Digest
+    """The hash of the last of `events` lines."""
+    next: Digest | None
+    """The hash of the line that is about to follow; at a pause and at the end, of the last line."""
+    unvouched: list[tuple[Count, Count]]
+    """Ranges of events that no known record covered when a process took the log up: the first and the last `seq`."""
+    manifest: Digest | None
+    """The hash of the manifest, at the end."""
+    given: Count
+    """The user gave the permissions of all events before this `seq` again."""
+    mac: str | None
+    """Keyed BLAKE2b of the members above, with the user's key."""
+    signature: Signature | None
+    """Over the members above, by the user's signing key."""

@@ -1,4 +1,4 @@
-"""JSON Schemas of the five artifacts, made from the models: an event line, a learn line and three documents.
+"""JSON Schemas of the files of an episode, made from the models: lines of events, learn and checkpoints, and documents.
 
 `state.json` has two: `state` is what readers accept, of any tool (docs/reference/episode.md#shared-format);
 `state-written` what is written here.
@@ -117,6 +117,7 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "state-written": partial(_document, "state.json, as cogcli writes it", document_models.StateDocument),
     "summary": partial(_document, "summary.json", document_models.Summary),
     "manifest": partial(_document, "manifest.json", document_models.Manifest),
+    "checkpoint": partial(_document, "checkpoint.jsonl", document_models.CheckpointRecord),
     "context": partial(_document, "context.json", document_models.ContextFile),
     "decision": partial(_document, "decision.json", document_models.DecisionFile),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from hashlib import sha256
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,7 @@ from cogcli.episode.checkpoint import (
 )
 from cogcli.episode.folder import Folder
 from cogcli.episode.log_lines import first_link
+from cogcli.episode.schemas import SCHEMAS
 
 EPISODE, KEY, OTHER = "ep_01M85BQSJW192W9BY56KY38P88", b"k" * 32, b"o" * 32
 
@@ -111,6 +114,22 @@ def test_a_pause_leaves_one_record_and_equal_logs_have_equal_files(folder: Folde
         contents.add((folder.path / "checkpoint.jsonl").read_bytes())
         assert len(read_checkpoints(folder)) == 1
     assert len(contents) == 1
+
+
+def test_each_record_fits_its_schema(folder: Folder) -> None:
+    schema = jsonschema.Draft202012Validator(SCHEMAS["checkpoint"]())
+    signature = {"alg": "ed25519", "key_id": "a", "value": "b"}
+    writer = CheckpointWriter(folder, EPISODE, KEY, lambda _: signature)
+    writer.announce(0, head(0), head(1))
+    writer.announce(1, head(1), head(2))
+    records = [
+        json.loads(line) for line in (folder.path / "checkpoint.jsonl").read_bytes().split(b"\n") if line
+    ]
+    assert [record["events"] for record in records] == [0, 1]
+    for record in records:
+        schema.validate(record)
+        with pytest.raises(jsonschema.ValidationError):
+            schema.validate({**record, "events": -1})
 
 
 def test_what_was_in_the_log_before_stays_unvouched(folder: Folder) -> None:

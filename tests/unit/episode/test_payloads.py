@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.episode.layout import FILES
+from cogcli.episode.layout import CHECKPOINT, FILES
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.events import build
@@ -96,7 +96,7 @@ def test_schemas_are_for_files_of_an_episode_and_but_for_reading_state_refuse_ot
     import jsonschema
 
     for name, schema in SCHEMAS.items():
-        assert any(file.startswith(f"{name.removesuffix('-written')}.") for file in FILES)
+        assert any(file.startswith(f"{name.removesuffix('-written')}.") for file in (*FILES, CHECKPOINT))
         jsonschema.Draft202012Validator.check_schema(schema())
         assert schema()["additionalProperties"] is (name == "state")
 
