@@ -9,17 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import read_key
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.terminal_text import visible
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-from cogcli.episode.refusals import nothing_began_error, open_episode
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
+from cogcli.episode.log_reader import Warn
+from cogcli.episode.refusals import altered_error, nothing_began_error, open_episode
 from cogcli.episode.store import Store
 from cogcli.report.humanize import seconds_of
 
 
 def store_of(settings: Settings) -> Store:
     """The episodes of the runs directory."""
-    return Store(Path(settings.runs_dir))
+    return Store(Path(settings.runs_dir), owner=read_key(settings.environ).key)
+
+
+def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
+    """The row of an episode; `warn` gets the fault of one whose files do not agree.
+
+    Raises EnvironmentRefusal `episode.unreadable`.
+    """
+    row = read_row(directory, read_key(settings.environ).key)
+    if row.fault:
+        warn(altered_error(directory, visible(row.fault)))
+    return row
 
 
 def find(settings: Settings, name: str | None) -> Path:
@@ -31,7 +45,10 @@ def find(settings: Settings, name: str | None) -> Path:
     return store_of(settings).resolve("@last" if name is None else name)
 
 
-OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")
+OUTCOMES = (
+    "ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted",
+    "altered", "unsealed",
+)  # fmt: skip
 
 
 def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) -> list[EpisodeRow]:
@@ -71,11 +88,11 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     return rfc3339(max(0, second), int(now[20:26]))
 
 
-def row_of(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, Any]:
+def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, Any]:
     """The object of an episode in `ls --json`; a run without signs of life is `stalled`."""
     return {
         "episode_id": row.id,
-        "status": "stalled" if row.is_stalled(now) else row.status,
+        "status": "stalled" if row.is_stalled(now) else row.shown_status,
         "skill": row.skill,
         "started_at": row.started_at,
         "duration_ms": row.duration_ms,
@@ -89,4 +106,5 @@ def row_of(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, 
         "pack": row.pack,
         "intent": row.intent,
         "user": row.user,
+        **({"fault": row.fault} if row.fault else {}),
     }

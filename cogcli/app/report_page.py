@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cogcli import __version__
+from cogcli.app.episodes import read_status
 from cogcli.app.explain import pages
 from cogcli.app.policy_history import explain_episode
+from cogcli.app.settings import Settings
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import CogcliError
@@ -19,7 +21,6 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.layout import MANIFEST
-from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
@@ -38,7 +39,7 @@ _SOUND = ("unfinished", "consistent", *VOUCHED)
 _LARGEST_MANIFEST = 64 * 1024 * 1024
 
 
-def read_source(directory: Path, warn: Warn) -> PageSource:
+def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     """An episode for a page; `warn` gets what could not be read of it. Raises EnvironmentRefusal where there is nothing
     to read."""
     warnings: list[str] = []
@@ -51,12 +52,16 @@ def read_source(directory: Path, warn: Warn) -> PageSource:
     events = tuple(log.events)
     folded = fold(events)
     folded.actions = log.actions
-    row = read_row(directory)
+    row = read_status(settings, directory, warn)
     unfinished = unfinished_state(folded, row.status)
     specs = _specs(directory, events)
     skill = folded.root.skill if folded.root else ""
     manifest = _manifest(directory)
     findings, level = _verified(directory, note)
+    fault, fault_status = row.fault, row.shown_status if row.fault else ""
+    if level == "altered" and fault_status != "unsealed":
+        first = next(each for each in findings if each["severity"] == "error")
+        fault, fault_status = fault or f"{first['file']} {first['message']}", "altered"
     explained = _explained(directory, note) if folded.chained and level in _SOUND else []
     return PageSource(
         name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
@@ -64,7 +69,7 @@ def read_source(directory: Path, warn: Warn) -> PageSource:
         proves=LEVELS.get(level, "it could not be verified"), files=_files(manifest),
         head=text_of(object_of(manifest.get("chain")).get("head")), explained=explained,
         meaning=_meaning(folded), warnings=warnings, next=(),
-        sealed=row.sealed or not folded.chained,
+        sealed=row.sealed or not folded.chained, fault=fault, fault_status=fault_status,
     )  # fmt: skip
 
 
@@ -77,7 +82,9 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
         ],
         version=__version__,
         events=sum(len(source.events) for source in sources),
-        comparison=comparison_of([side_of(each.name, each.status, each.events) for each in sources]),
+        comparison=comparison_of(
+            [side_of(each.name, each.fault_status or each.status, each.events) for each in sources]
+        ),
     )
 
 
@@ -87,7 +94,7 @@ def _verified(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
     except CogcliError as error:
         note(error)
         return [], "unreadable"
-    return [finding._asdict() for finding in found.findings], found.level
+    return [finding.to_payload() for finding in found.findings], found.level
 
 
 def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:

@@ -61,6 +61,10 @@ class VerifyResult(NamedTuple):
     findings: tuple[dict[str, Any], ...]
     level: str = ""
     repaired: bool = False
+    directory: Path | None = None
+    """None for an episode that does not exist."""
+    next: tuple[str, ...] = ()
+    """The commands that finish a run that is not sealed."""
 
     @property
     def proves(self) -> str:
@@ -107,7 +111,7 @@ class EpisodeVerifier(NamedTuple):
                 repaired = self.repair and self._repair(directory)
                 found = verify_episode(directory, self._trusted(directory.name))
                 findings = _payloads(directory.name, found.findings)
-                result = VerifyResult(directory.name, findings, found.level, repaired)
+                result = VerifyResult(directory.name, findings, found.level, repaired, directory)
             except CogcliError as error:
                 if len(directories) == 1:
                     raise
@@ -138,7 +142,7 @@ class EpisodeVerifier(NamedTuple):
 
 def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
     """Findings as objects of the envelope."""
-    return tuple({"episode": name, **finding._asdict()} for finding in findings)
+    return tuple({"episode": name, **finding.to_payload()} for finding in findings)
 
 
 def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
@@ -179,6 +183,16 @@ def repair(settings: Settings, directory: Path) -> bool:
     finally:
         journal.close()
     return True
+
+
+def is_mendable(directory: Path) -> bool:
+    """Whether `--repair` can mend the newest line of an unfinished log."""
+    with open_episode(directory) as folder:
+        try:
+            damage = None if MANIFEST in folder.entries() else damage_of(folder)
+        except FileRefused:
+            return False
+        return damage is not None and damage.can_be_mended
 
 
 def _is_damaged(directory: Path) -> bool:

@@ -148,7 +148,7 @@ def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
 
     rows = list_episodes(query.settings, EpisodeFilter(), NEWEST)
     named = [("@last", "the newest"), ("@failed", "the newest that is not ok")] if rows else []
-    return [*named, *((row.id, f"{row.skill} {row.status}") for row in rows)]
+    return [*named, *((row.id, f"{row.skill} {row.shown_status}") for row in rows)]
 
 
 def _steps(query: CompletionQuery) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
-    folded, row = fold(reported), read_row(directory)
+    folded, row = fold(reported), episodes.read_status(context.settings, directory, context.warn)
     folded.actions = log.actions
     only = _require_step(folded, flags.step)
     unfinished, whole = unfinished_state(folded, row.status), reported
@@ -70,6 +70,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         # A crash between two sealing steps left it open; another tool's is never sealed.
         stalled=row.is_stalled(context.settings.clock.now()),
         unsealed=folded.chained and not row.sealed and row.status not in ("running", "pending", "interrupted"),
+        fault_status=row.shown_status if row.fault else "",
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if output is not None:
@@ -181,7 +182,7 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
 
     root = shown.fold.root
     body = {
-        "status": "stalled" if shown.stalled else shown.status,
+        "status": "stalled" if shown.stalled else shown.fault_status or shown.status,
         "skill": root.skill if root else None,
         "version": root.version if root else None,
         "started_at": root.started_at if root else None,

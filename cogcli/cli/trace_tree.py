@@ -42,12 +42,16 @@ class TracedEpisode(NamedTuple):
     """Whether the run has ended without a manifest: a crash while sealing."""
     stalled: bool = False
     """Whether it goes on without giving signs of life."""
+    fault_status: str = ""
+    """`altered` or `unsealed` if the files of the episode do not agree."""
 
     @property
     def status_text(self) -> str:
         """The status in words."""
         if self.stalled:
             return "stalled, no sign of life"
+        if self.fault_status:
+            return f"{self.fault_status}, the log says {self.status}"
         return "interrupted, not finalised" if self.status == "interrupted" else self.status
 
     @property
@@ -113,6 +117,9 @@ def _after_failure(shown: TracedEpisode, episode: str) -> list[str]:
 
 def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
     """The commands that continue a run, without the tool's name; `now` decides which requests are open."""
+    if shown.fault_status == "altered":
+        yield f"verify {episode}"
+        return
     if shown.unsealed:
         yield f"verify {episode} --repair"
         return

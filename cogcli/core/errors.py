@@ -356,7 +356,8 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow(
         "environment",
         EnvironmentRefusal,
-        "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
+        "episode.foreign episode.unreadable episode.altered episode.renamed episode.busy resume.changed-specs"
+        " resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"
         " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 EVENTS: Final = "events.jsonl"
 LEARN: Final = "learn.jsonl"
@@ -99,11 +99,27 @@ class Finding(NamedTuple):
     file: str
     line: int
     message: str
+    expected: str = ""
+    """What the file or line should hold, in one line; empty if that is not known."""
+    found: str = ""
+    """With `expected`: what the file or line holds."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The object of the envelope; `expected` and `found` only where they are known."""
+        payload = self._asdict()
+        return payload if self.expected or self.found else {name: payload[name] for name in self._fields[:-2]}
 
 
-def error_finding(code: str, file: str, line: int, message: str) -> Finding:
+def error_finding(
+    code: str, file: str, line: int, message: str, *, expected: str = "", found: str = ""
+) -> Finding:
     """A finding of severity error; of the name of a file, which anybody may have chosen, at most 200 characters."""
-    return Finding(code, "error", file[:200], line, message)
+    return Finding(code, "error", file[:200], line, message, expected, found)
+
+
+def describe_content(digest: str, size: int | None) -> str:
+    """Size and hash of a file, as findings show them; `digest` is plain hex, or empty if it is not known."""
+    return ", ".join(filter(None, ("" if size is None else f"{size:,} bytes", digest and f"sha256 {digest}")))
 
 
 FindingSink = Callable[[str], None]

@@ -208,8 +208,8 @@ def unlike(folder: Folder, file: NamedFile) -> str:
                 raise FileRefused(str(folder.path / part), "unreadable", why) from error
         if file.size is not None and (size := folder.size(name)) != file.size:
             return f"has {size:,} bytes, the manifest says {file.size:,}"
-        if file.sha256 and measure(folder, name)[0] != file.sha256:
-            return "is not the file that the manifest names"
+        if file.sha256 and (found := measure(folder, name)[0]) != file.sha256:
+            return f"is not the file that the manifest names: its sha256 is {found}"
     return ""
 
 

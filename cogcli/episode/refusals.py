@@ -99,6 +99,16 @@ def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     )
 
 
+def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
+    """The warning about an episode whose files do not agree; `fault` names the first one, and how."""
+    return EnvironmentRefusal(
+        "episode.altered",
+        f"`{path.name}`: {fault}",
+        hint="its status cannot be relied on",
+        next=(f"cogcli verify {quote(str(path))}",),
+    )
+
+
 def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
     """The error for a folder that bears another episode's id."""
     return EnvironmentRefusal(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"@?(?:last(?:~(\d{1,6}))?|(failed))")
 _PREFIX = re.compile(r"ep_[0-9A-Za-z][0-9A-Za-z._-]{3,}")
-_FAILED: Final = ("error", "partial", "vetoed", "aborted", "interrupted")
+_FAILED: Final = ("error", "partial", "vetoed", "aborted", "interrupted", "altered", "unsealed")
 _SHOWN: Final = 10
 
 
@@ -98,7 +98,7 @@ class Store:
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
         """Every readable episode that fits, newest first, one at a time."""
-        return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids)
+        return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids, self._owner)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
         """The episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""

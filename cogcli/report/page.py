@@ -54,6 +54,15 @@ class PageSource(NamedTuple):
     """Commands that go on with the run or look closer."""
     sealed: bool = True
     """Whether all of it was written; False for a run that ended while its process died."""
+    fault: str = ""
+    """The first file that disagrees with the others, and how; empty if all agree."""
+    fault_status: str = ""
+    """With a fault: `altered` or `unsealed`."""
+
+    @property
+    def shown_status(self) -> str:
+        """The status of the page: that of the log, unless the files disagree."""
+        return f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status
 
     @property
     def is_open(self) -> bool:
@@ -135,13 +144,13 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     flow = Lineage(source.events)
     places = targets(fold, flow, source.declared)
     outputs = object_of(log.terminated.get("outputs"))
-    word = source.status.partition(",")[0]
+    word = source.shown_status.partition(",")[0]
     return Page(
         anchor=f"{prefix}top", title=run.skill or text_of(log.started.get("task")) or "run", version=run.version,
-        task=text_of(log.started.get("task")), status=source.status, outcome=_OUTCOMES.get(word, word),
+        task=text_of(log.started.get("task")), status=source.shown_status, outcome=_OUTCOMES.get(word, word),
         sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_facts(source, run, log),
         chips=_chips(fold, run), notices=_notices(source),
-        notice_title="Not finished" if source.is_open else "Not whole" if source.warnings else "Next",
+        notice_title=_notice_title(source),
         error=error_of(run, source.specs, source.meaning), next=list(source.next), decision=decision_text(fold),
         outputs=limit.members(outputs, "state.json"),
         inputs=limit.members(object_of(log.started.get("inputs")), "events.jsonl, line 1"),
@@ -160,6 +169,7 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
 _OUTCOMES: Final = {
     "ok": "Finished", "error": "Failed", "partial": "Finished in part", "vetoed": "Refused", "aborted": "Aborted",
     "pending": "Waits for a person", "running": "Still running", "interrupted": "Interrupted, not finalised",
+    "altered": "Altered", "unsealed": "Ended, not sealed",
 }  # fmt: skip
 _LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "anchored": "done"}
 
@@ -194,13 +204,23 @@ def _chips(fold: RunFold, run: RunView) -> list[str]:
     return [*counted, *plain_text(footer(fold, UNICODE)).split(f" {UNICODE.dot} ")]
 
 
+def _notice_title(source: PageSource) -> str:
+    if source.fault_status == "altered":
+        return "Altered"
+    if source.is_open:
+        return "Not finished"
+    return "Not whole" if source.warnings else "Next"
+
+
 def _notices(source: PageSource) -> list[tuple[str, str]]:
     found = [("not whole", text) for text in source.warnings]
     if source.status == "running":
         found.append(("running", "this run goes on: the page shows what its log held when it was made"))
     if source.status == "interrupted":
         found.append(("interrupted", "its process ended before the run did; `cogcli resume` goes on with it"))
-    if source.unsealed:
+    if source.fault_status == "altered":
+        found.append(("altered", f"{source.fault}: `cogcli verify` says what each file should be"))
+    elif source.unsealed:
         found.append(("unsealed", "the run has ended, but its process died before everything was written"))
     return found + describe(source.unfinished, source.fold.last, _clock)
 

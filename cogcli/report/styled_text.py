@@ -92,7 +92,8 @@ _ORDER = ("done", "failed", "skipped", "vetoed", "running", "pending", "asks", "
 _STATUS = {
     **{name: name for name in _ORDER},
     "ok": "done", "error": "failed", "partial": "failed", "aborted": "failed", "interrupted": "warning",
-    "stalled": "warning", "cut off": "warning", "in doubt": "warning", "waits": "asks",
+    "stalled": "warning", "altered": "failed", "unsealed": "warning",
+    "cut off": "warning", "in doubt": "warning", "waits": "asks",
 }  # fmt: skip
 UNICODE = Glyphs("✓ ✗ – ⊘ ● · ? !", "∥", ("├─ ", "└─ ", "│  "), "→", "·", "…")
 ASCII = Glyphs("ok FAIL skip veto run wait ask warn", "||", ("|- ", "`- ", "|  "), "->", "-", "...")

@@ -10,7 +10,6 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.episode.foreign_log import for_reports
-from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 
 
@@ -58,4 +57,6 @@ def _one(context: CommandContext, word: str) -> UsageError:
 def _side(context: CommandContext, word: str) -> Side:
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
-    return side_of(directory.name, read_row(directory).status, events)
+    return side_of(
+        directory.name, episodes.read_status(context.settings, directory, context.warn).shown_status, events
+    )

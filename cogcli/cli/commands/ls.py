@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
+from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_to_payload
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import visible
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-from cogcli.episode.refusals import renamed_folder_error
+from cogcli.episode.refusals import altered_error, renamed_folder_error
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 from cogcli.report.styled_text import style_of
 
@@ -46,8 +47,9 @@ def ls(
     found = list_episodes(context.settings, wanted, None if all else limit)
     _report_unstarted(context, found)
     _warn_of_renamed(context, found)
+    _warn_of_altered(context, found)
     now = context.settings.clock.now()
-    rows = [row_of(row, context.settings.display_path, now) for row in found]
+    rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
     if not rows:
         given = {"skill": skill, "outcome": outcome, "tag": tag, "trace-id": trace_id, "since": since}
@@ -80,6 +82,17 @@ def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
     for row in found:
         if row.log_id is not None:
             context.warn(renamed_folder_error(row.directory, row.log_id))
+
+
+def _warn_of_altered(context: CommandContext, found: list[EpisodeRow]) -> None:
+    """Warn of the first episode whose files do not agree, and of how many there are."""
+    altered = [row for row in found if row.fault]
+    if altered:
+        warning = altered_error(altered[0].directory, visible(altered[0].fault))
+        if len(altered) > 1:
+            warning.message += f" (and {len(altered) - 1} more)"
+            warning.next = ("cogcli verify --all",)
+        context.warn(warning)
 
 
 def _columns(context: CommandContext) -> tuple[Column, ...]:

@@ -52,9 +52,11 @@ def report(
     if path is not None:
         context.settings.inside(path)
     was_there = path is not None and os.path.lexists(path)
-    sources = [read_source(directory, context.warn) for directory in directories]
+    sources = [read_source(context.settings, directory, context.warn) for directory in directories]
     page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
-    context.own["episodes"] = [{"episode_id": source.name, "status": source.status} for source in sources]
+    context.own["episodes"] = [
+        {"episode_id": source.name, "status": source.fault_status or source.status} for source in sources
+    ]
     if len(sources) == 1:
         context.own["episode_id"] = sources[0].name
     if path is None:
@@ -127,7 +129,10 @@ def _next(source: PageSource) -> Iterator[str]:
     """The commands that go on with the run, or look closer at what failed; as of its last event, so that the page of
     an episode is always the same."""
     episode = short_episode(source.name) if source.name.startswith("ep_") else quote(source.name)
-    shown = TracedEpisode(source.fold, source.status, unfinished=source.unfinished, unsealed=source.unsealed)
+    shown = TracedEpisode(
+        source.fold, source.status, unfinished=source.unfinished, unsealed=source.unsealed,
+        fault_status=source.fault_status,
+    )  # fmt: skip
     if source.fold.chained:
         yield from (f"cogcli {line}" for line in continuations(shown, episode, source.fold.last))
     root = source.fold.root

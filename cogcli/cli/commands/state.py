@@ -25,7 +25,8 @@ from cogcli.core.errors import OK, CogcliError, PathAbsent
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggest_path
 from cogcli.core.terminal_text import truncate, visible, visible_block
-from cogcli.episode.listing.episode_row import read_row
+from cogcli.episode.layout import EVENTS
+from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import count_of, error_text, short_episode
 from cogcli.report.styled_text import StyledLine
@@ -58,21 +59,33 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
     context.own["episode_id"] = directory.name
     if flags.check:
         return _check(context, directory)
-    data = None if flags.project else state_document.read_stored_state(directory)
+    row = episodes.read_status(context.settings, directory, context.warn)
+    data = None if flags.project else _current_state(row)
     if data is None:
         data = state_document.project_state(directory, context.warn)
     document = state_document.parse_state(data, directory)
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
     if flags.path is not None:
-        return _value(context, state_document.expand_references(document, directory), flags.path, flags)
-    if context.json:
+        _value(context, state_document.expand_references(document, directory), flags.path, flags)
+    elif context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not flags.project:
-        context.screen.answer_lines(_summary(context, document, directory))
+        context.screen.answer_lines(_summary(context, document, row))
     else:
         context.screen.answer(data.decode("utf-8", "backslashreplace"))
+    if row.shown_status == "altered":
+        return context.fail({"code": "episode.altered", "message": f"`{directory.name}`: {row.fault}"})
     return OK
+
+
+def _current_state(row: EpisodeRow) -> bytes | None:
+    """The bytes of `state.json` if they are what the log says now: not of a run that is alive or was interrupted, whose
+    document is a snapshot, and not if a file was altered. None otherwise."""
+    has_log = (row.directory / EVENTS).exists()
+    if has_log and (row.fault or row.status in ("running", "interrupted")):
+        return None
+    return state_document.read_stored_state(row.directory)
 
 
 def _refuse_conflicts(flags: StateFlags) -> None:
@@ -82,7 +95,7 @@ def _refuse_conflicts(flags: StateFlags) -> None:
         raise wrong_flag("`--default` belongs to `--path`")
 
 
-def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> int:
+def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> None:
     from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
 
     try:
@@ -97,7 +110,6 @@ def _value(context: CommandContext, document: dict[str, Any], path: str, flags: 
     context.own["value"] = value
     shown = value if isinstance(value, str) and flags.format != "json" else dumps(value, indent=True)
     context.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
-    return OK
 
 
 def _absent(error: Any) -> PathAbsent:
@@ -157,18 +169,20 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     return state_document.first_difference(left, right) or "its bytes, not its values"
 
 
-def _summary(context: CommandContext, document: dict[str, Any], directory: Path) -> list[StyledLine]:
+def _summary(context: CommandContext, document: dict[str, Any], row: EpisodeRow) -> list[StyledLine]:
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
     dot = f" {glyphs.dot} "
     rows = {
         "episode": dot.join(_episode(document)),
         "plan": dot.join(_plan(document)),
-        "outcomes": dot.join(_outcomes(document, _status(context, directory))),
+        "outcomes": dot.join(_outcomes(document, _status(context, row))),
         **({"decision": decision} if (decision := dot.join(_decision(document))) else {}),
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
             + f" {glyphs.sign('done' if good else 'failed')}"
-            for name, lines, good in sorted(state_document.file_marks(directory), key=lambda mark: mark.good)
+            for name, lines, good in sorted(
+                state_document.file_marks(row.directory), key=lambda mark: mark.good
+            )
         ),
     }
     return [
@@ -201,12 +215,16 @@ def _plan(document: dict[str, Any]) -> list[str]:
     return [str(plan["source"]), total] if plan.get("source") else [total]
 
 
-_UNFINISHED = {"interrupted": "interrupted, not finalised", "stalled": "stalled, no sign of life"}
+_UNFINISHED = {
+    "interrupted": "interrupted, not finalised",
+    "stalled": "stalled, no sign of life",
+    "altered": "altered",
+    "unsealed": "ended, not sealed",
+}
 
 
-def _status(context: CommandContext, directory: Path) -> str:
-    row = read_row(directory)
-    return "stalled" if row.is_stalled(context.settings.clock.now()) else row.status
+def _status(context: CommandContext, row: EpisodeRow) -> str:
+    return "stalled" if row.is_stalled(context.settings.clock.now()) else row.shown_status
 
 
 def _outcomes(document: dict[str, Any], status: str) -> list[str]:

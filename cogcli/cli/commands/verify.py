@@ -5,22 +5,37 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.anchors import read_anchor, read_heads
-from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, episodes_report, place_of, trusted_of
+from cogcli.app.state_document import iterate_shown_events
+from cogcli.app.verify_episodes import (
+    EpisodeVerifier,
+    VerifyResult,
+    episodes_report,
+    is_mendable,
+    place_of,
+    trusted_of,
+)
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.inputs import parse_hash
 from cogcli.cli.options import argument, command, switch, text, wrong_flag
+from cogcli.cli.render_error import next_lines
 from cogcli.cli.report_files import parse_reports
+from cogcli.cli.trace_tree import TracedEpisode, next_commands
 from cogcli.core.errors import ENVIRONMENT, OK, CogcliError
 from cogcli.core.terminal_text import visible
+from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.signing import public_key
 from cogcli.episode.verify.check import VOUCHED
-from cogcli.report.humanize import count_of
+from cogcli.report.humanize import count_of, short_episode
+from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import Glyphs, StyledLine, style_of
+from cogcli.report.unfinished_runs import unfinished_state
 
 _REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
 _PARTLY = ("checkpoint.partial", "signature.partial")
@@ -88,8 +103,12 @@ def verify(
     verifier = EpisodeVerifier(context.settings, trusted, anchored, repair, context.warn)
     results: list[VerifyResult] = []
     for one in verifier.verify(directories):
+        one = one._replace(next=tuple(_next_commands(context, one)))
         results.append(one)
         context.answer(_lines(one, context.screen.out.glyphs))
+        if len(directories) == 1 and not context.json and not context.screen.quiet:
+            for line in next_lines(one.next):
+                context.screen.notify_line(line)
     code = _fill_envelope(context, results)
     refusal = find_refusal(
         checked=len(results),
@@ -100,6 +119,26 @@ def verify(
     return conclude(
         context, wanted, lambda: episodes_report(results, time.monotonic() - started), code, refusal
     )
+
+
+def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
+    """The commands that finish a run that is not sealed; empty for a sealed episode, and for an altered one."""
+    directory = result.directory
+    if directory is None or not result.is_unsealed:
+        return []
+    is_here = directory.parent == Path(context.settings.runs_dir)
+    episode = short_episode(directory.name) if is_here else quote(str(directory))
+    if any(finding["code"] != "episode.unsealed" for finding in result.errors):
+        return [f"cogcli verify {episode} --repair{context.again}"] if is_mendable(directory) else []
+    events = tuple(for_reports(iterate_shown_events(directory)).events)
+    folded, row = fold(events), read_row(directory)
+    if row.status == "running":
+        return [f"cogcli trace {episode} --follow{context.again}"]
+    shown = TracedEpisode(
+        folded, row.status, directory=directory, unfinished=unfinished_state(folded, row.status),
+        unsealed=bool(result.errors),
+    )  # fmt: skip
+    return next_commands(context, shown)
 
 
 def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
@@ -116,6 +155,11 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
         word = _SIGNS[finding["severity"]]
         text = visible(f"{place_of(finding)}{finding['code']}: {finding['message']}")
         lines.append([(f"  {glyphs.sign(word)} ", style_of(word)), (text, "")])
+        lines += [
+            [(f"      {name + ':':<10}", "dim"), (visible(finding[name]), "")]
+            for name in ("expected", "found")
+            if finding.get(name)
+        ]
     if not result.errors:
         lines.append([(f"  {result.level}: {result.proves}", "dim")])
     return lines
@@ -158,7 +202,13 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
     findings = [finding for one in results for finding in one.findings]
     context.own["findings"] = findings
     context.own["episodes"] = [
-        {"episode_id": one.name, "level": one.level or None, "repaired": one.repaired} for one in results
+        {
+            "episode_id": one.name,
+            "level": one.level or None,
+            "repaired": one.repaired,
+            **({"next": list(one.next)} if one.next else {}),
+        }
+        for one in results
     ]
     if len(results) == 1:
         context.own["episode_id"] = results[0].name

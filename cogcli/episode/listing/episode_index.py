@@ -6,6 +6,7 @@
    sealed has no mark: it is looked into every time.
 3. `whole` names the state of the runs directory at which every episode in it had its row, and how many that were.
 4. No second file comes and goes beside it, which would make the runs directory look changed.
+5. Each row carries a MAC with the user's key: another user who may write here cannot make a row that is believed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from zlib import crc32
 
 import orjson
 
@@ -37,17 +38,18 @@ if TYPE_CHECKING:
 FILE: Final = ".index.db"
 _JOURNAL: Final = f"{FILE}-journal"
 _PAGE: Final = 100
+_PERSON: Final = b"cogcli/index/1"
 _TABLES: Final = (
     "CREATE TABLE episode (own INTEGER NOT NULL, id TEXT NOT NULL, open INTEGER NOT NULL, skill TEXT, status TEXT,"
     " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, log_id TEXT, decision TEXT,"
-    " pack TEXT, intent TEXT, user TEXT, mark TEXT NOT NULL,"
+    " pack TEXT, intent TEXT, user TEXT, fault TEXT, mark TEXT NOT NULL,"
     " sum INTEGER NOT NULL, PRIMARY KEY (own, id)) WITHOUT ROWID",
     "CREATE TABLE whole (at TEXT NOT NULL, episodes INTEGER NOT NULL)",
 )
 _FIND: Final = """
 SELECT * FROM episode WHERE (own, id) < (:own, :id)
 AND (:skill IS NULL OR skill = :skill OR (open AND skill IS NULL))
-AND (:outcomes IS NULL OR open OR instr(:outcomes, ' ' || status || ' '))
+AND (:outcomes IS NULL OR open OR fault <> '' OR instr(:outcomes, ' ' || status || ' '))
 AND (:trace IS NULL OR trace_id = :trace OR (:short AND substr(trace_id, 1, 8) = :trace) OR (open AND trace_id IS NULL))
 AND (:since IS NULL OR started_at >= :since OR (open AND started_at IS NULL))
 AND (:tag IS NULL OR open OR instr(tags, :tag))
@@ -85,8 +87,10 @@ class IndexedRow(NamedTuple):
 class Index:
     """The index of one runs directory. One instance belongs to one thread; close it."""
 
-    def __init__(self, runs_dir: Path) -> None:
+    def __init__(self, runs_dir: Path, owner: bytes | None = None) -> None:
+        """`owner`: the user's key."""
         self._runs_dir = runs_dir
+        self._owner = owner or b""
         self._database: sqlite3.Connection | None = None
         self._kept: dict[str, tuple[Any, ...]] = {}
 
@@ -156,7 +160,7 @@ class Index:
         place = FIRST
         while found := self._query(_FIND, {**values, "own": place[0], "id": place[1]}):
             try:
-                page = [_decoded(self._runs_dir, row) for row in found]
+                page = [_decoded(self._runs_dir, row, self._owner) for row in found]
             except (ValueError, TypeError) as error:
                 self._lose(error)
                 raise IndexLost from error
@@ -177,9 +181,9 @@ class Index:
         if seen == before:
             return
         try:
-            self._kept[seen.id] = _encoded(seen)
+            self._kept[seen.id] = _encoded(seen, self._owner)
         except (ValueError, TypeError):  # nothing that a database takes: look into it every time
-            self._kept[seen.id] = _encoded(IndexedRow(seen.id, None, ""))
+            self._kept[seen.id] = _encoded(IndexedRow(seen.id, None, ""), self._owner)
 
     @property
     def waiting(self) -> int:
@@ -196,7 +200,7 @@ class Index:
             database.execute(_JOURNAL_STAYS)
             database.execute("BEGIN IMMEDIATE")
             database.executemany(
-                "INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows
+                "INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows
             )
             database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", map(place_of, gone))
             database.execute("DELETE FROM whole")
@@ -238,26 +242,34 @@ def _is_file(path: Path) -> bool | None:
         return None if isinstance(error, FileNotFoundError) else False
 
 
-def _encoded(seen: IndexedRow) -> tuple[Any, ...]:
+def _mac_of(values: Sequence[Any], owner: bytes) -> int:
+    """The MAC of a row: 7 bytes, which SQLite holds as a number."""
+    mac = blake2b(orjson.dumps(values), key=owner, digest_size=7, person=_PERSON)
+    return int.from_bytes(mac.digest(), "big")
+
+
+def _encoded(seen: IndexedRow, owner: bytes) -> tuple[Any, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = seen.row
-    facts: tuple[Any, ...] = (1, *[None] * 13)
+    facts: tuple[Any, ...] = (1, *[None] * 14)
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
-        _, _, *plain, tags, sealed, log_id, decision, pack, intent, user, _, _ = row
-        facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id, decision, pack, intent, user)
+        _, _, *plain, tags, sealed, log_id, decision, pack, intent, user, _, _, fault = row
+        facts = (
+            int(not sealed), *plain, orjson.dumps(tags).decode(), log_id, decision, pack, intent, user, fault,
+        )  # fmt: skip
     values = (*place_of(seen.id), *facts, seen.mark)
-    return (*values, crc32(orjson.dumps(values)))
+    return (*values, _mac_of(values, owner))
 
 
-def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> IndexedRow:
+def _decoded(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
     """What a row says. Raises ValueError or TypeError for a row that is not as it was written."""
     *written, sum = values
-    if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
+    if _mac_of(written, owner) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
-    _, id, is_open, skill, status, *facts, tags, log_id, decision, pack, intent, user, mark = written
+    _, id, is_open, skill, status, *facts, tags, log_id, decision, pack, intent, user, fault, mark = written
     if status is None:
         return IndexedRow(id, None, mark)
     members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
-    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user, None, None)), mark)
+    return IndexedRow(id, EpisodeRow._make((*members, decision, pack, intent, user, None, None, fault)), mark)

@@ -18,12 +18,25 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode.layout import SUMMARY, is_episode_id
+from cogcli.episode.layout import (
+    CHECKPOINT,
+    CONTEXT,
+    DECISION,
+    EVENTS,
+    LEARN,
+    MANIFEST,
+    STATE,
+    SUMMARY,
+    is_episode_id,
+)
 from cogcli.episode.listing.episode_index import FIRST, Index, IndexedRow, IndexLost, place_of
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, SealedRow, read_row
 
 WORTH: Final = 64
 """Fewer episodes are looked into faster than a database is opened."""
+HEAVY: Final = 32 * 1024 * 1024
+"""Bytes of logs after whose reading an index is made for fewer episodes, too."""
+_MARKED: Final = (EVENTS, STATE, SUMMARY, MANIFEST, LEARN, CONTEXT, DECISION, CHECKPOINT)
 _CHUNK: Final = 2000
 """Rows written at a time."""
 _SETTLED: Final = 2_000_000_000
@@ -31,10 +44,15 @@ _SETTLED: Final = 2_000_000_000
 
 
 def list_rows(
-    runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]], *, worth: int = WORTH
+    runs_dir: Path,
+    wanted: EpisodeFilter,
+    names: Callable[[], list[str]],
+    owner: bytes | None = None,
+    *,
+    worth: int = WORTH,
 ) -> Iterator[EpisodeRow]:
-    """The episodes that fit. `names` lists the directory's episodes, newest first."""
-    with closing(_EpisodeScan(runs_dir, wanted, names)) as scan:
+    """The episodes that fit. `names` lists the directory's episodes, newest first; `owner` is the user's key."""
+    with closing(_EpisodeScan(runs_dir, wanted, names, owner)) as scan:
         yield from scan.rows(worth)
 
 
@@ -49,11 +67,16 @@ def find_indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: in
 class _EpisodeScan:
     """One reading of a runs directory."""
 
-    def __init__(self, runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]], owner: bytes | None
+    ) -> None:
         self._runs_dir = runs_dir
         self._wanted = wanted
         self._names = names
-        self._index = Index(runs_dir)
+        self._owner = owner
+        self._index = Index(runs_dir, owner)
+        self._hashed = 0
+        """Bytes of logs that were read for want of a row."""
         self._indexed = False
         self._stamp = ""
         self._was_whole = False
@@ -73,7 +96,7 @@ class _EpisodeScan:
         except IndexLost:
             self._lost = True
             for name in self._names():
-                row = _read_row(self._runs_dir / name) if place_of(name) < place else None
+                row = self._read(self._runs_dir / name) if place_of(name) < place else None
                 if row and self._wanted.fits(row):
                     yield row
 
@@ -113,8 +136,8 @@ class _EpisodeScan:
             if candidate.mark == _mark(directory):
                 return candidate.row
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
-        row = _read_row(directory)
-        # A mark is of the summary alone: a row from anything else is read anew every time.
+        row = self._read(directory)
+        # Only a sealed episode of ours stays as it is: any other is looked into every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
         seen = IndexedRow(candidate.id, kept, mark if settled else "")
@@ -123,8 +146,18 @@ class _EpisodeScan:
             self._index.write()
         return row
 
+    def _read(self, directory: Path) -> EpisodeRow | None:
+        with suppress(CogcliError):
+            row = read_row(directory, self._owner, thorough=False)
+            with suppress(OSError):
+                self._hashed += os.lstat(directory / EVENTS).st_size
+            return row
+        return None
+
     def close(self) -> None:
         """Write the rows that are new."""
+        if not self._indexed and self._hashed > HEAVY:
+            self._index.create()
         whole = self._stamp if not (self._new or self._lost) else ""
         if self._index.waiting or self._gone or (whole and not self._was_whole):
             self._index.write(gone=self._gone, whole=whole)
@@ -147,21 +180,25 @@ def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
     return sorted(new, key=place_of), indexed - present
 
 
-def _read_row(directory: Path) -> EpisodeRow | None:
-    with suppress(CogcliError):
-        return read_row(directory)
-    return None
-
-
 def _mark(directory: Path) -> str:
-    """What the file system says of a sealed episode; another text as soon as it was replaced or written to."""
+    """What the file system says of a sealed episode; another text as soon as one of its files is replaced, written to
+    or removed. Blobs are not among them."""
     try:
-        found, summary = os.lstat(directory), os.lstat(directory / SUMMARY)
+        found = os.lstat(directory)
     except OSError:
         return "?"
     if not stat.S_ISDIR(found.st_mode):
         return "?"
-    return f"{found.st_ino}.{found.st_mtime_ns}.{summary.st_ino}.{summary.st_size}.{summary.st_mtime_ns}"
+    return ".".join([f"{found.st_ino}.{found.st_mtime_ns}", *(_mark_of(directory, name) for name in _MARKED)])
+
+
+def _mark_of(directory: Path, name: str) -> str:
+    # `ctime` changes with every write, and no program sets it back.
+    try:
+        found = os.lstat(f"{directory}/{name}")
+    except OSError:
+        return "-"
+    return f"{found.st_ino}.{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}"
 
 
 def _stamp(runs_dir: Path) -> str:

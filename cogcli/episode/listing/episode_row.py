@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,11 +14,21 @@ import orjson
 from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between, read_document
 from cogcli.episode.folder import Folder, read_at
 from cogcli.episode.foreign_words import is_foreign
-from cogcli.episode.layout import EVENTS, MANIFEST, OUTCOMES, STATE, SUMMARY, SUMMARY_SCHEMA, is_renamed
+from cogcli.episode.layout import (
+    EVENTS,
+    MANIFEST,
+    OUTCOMES,
+    STATE,
+    SUMMARY,
+    SUMMARY_SCHEMA,
+    is_own_id,
+    is_renamed,
+)
 from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
@@ -30,6 +40,8 @@ _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
 _OF_DECISION: Final = {"decision": "status", "pack": "pack_ref", "intent": "intent", "user": "user_id"}
 """Members of a row -> those of the decision in a summary."""
+_OF_START: Final = {"started_at": "timestamp", "trace_id": "trace_id", "run_id": "run_id"}
+"""Members of a row -> those of the first event."""
 _MISSING: Final = 3
 """So many signs of life are missing of a run that is stalled."""
 _RESUMED: Final = b'"event_type":"run.resumed"'
@@ -38,7 +50,8 @@ _ENDS: Final = 256 * 1024
 
 
 class EpisodeRow(NamedTuple):
-    """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest.
+    """An episode in a list. `status` is the status that its log records: an outcome word, `running` or `interrupted`.
+    `sealed`: it has a manifest.
 
     `duration_ms` is that of the summary; as long as there is none, from the first event to the last, without the time
     between the sittings of a run that was resumed.
@@ -67,6 +80,16 @@ class EpisodeRow(NamedTuple):
     """Of an agent's run that goes on: how often it gives a sign of life. The index does not hold it."""
     last_at: str | None = None
     """With `heartbeat_ms`: when the last event was written."""
+    fault: str = ""
+    """The first file that disagrees with the log or with the manifest, and how; empty if all files agree."""
+
+    @property
+    def shown_status(self) -> str:
+        """The status that a screen shows. If the files disagree it is `altered` or `unsealed`: then `status` is not
+        known to be true."""
+        if not self.fault:
+            return self.status
+        return "unsealed" if self.fault == UNSEALED else "altered"
 
     def is_stalled(self, now: str) -> bool:
         """Whether three signs of life are missing: its process is there, and nothing comes from it."""
@@ -76,14 +99,14 @@ class EpisodeRow(NamedTuple):
 
 
 class SealedRow(EpisodeRow):
-    """The row of a sealed episode of ours, read from its summary alone."""
+    """The row of a sealed episode of ours. It stays true as long as none of its files changes."""
 
     __slots__ = ()
 
 
 class EpisodeFilter(NamedTuple):
     """What is wanted of a list of episodes; an absent filter passes all. `since` is a timestamp, `outcomes` are words
-    of `EpisodeRow.status`."""
+    of `EpisodeRow.shown_status`."""
 
     skill: str | None = None
     outcomes: tuple[str, ...] = ()
@@ -101,7 +124,7 @@ class EpisodeFilter(NamedTuple):
         trace_id = row.trace_id[:8] if row.trace_id and self.short_trace else row.trace_id
         return (
             (self.skill is None or row.skill == self.skill)
-            and (not self.outcomes or row.status in self.outcomes)
+            and (not self.outcomes or row.shown_status in self.outcomes)
             and (self.trace_id is None or self.trace_id in (row.trace_id, trace_id))
             and (self.since is None or (row.started_at or "") >= self.since)
             and all(name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags)
@@ -113,18 +136,60 @@ def tag_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def read_row(directory: Path) -> EpisodeRow:
+def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = True) -> EpisodeRow:
     """The row of the episode in a directory; without a log from its `state.json` alone.
 
-    Raises EnvironmentRefusal `episode.unreadable` where there is neither.
+    Its files are compared with each other and, with the key of the `owner`, with what the user's checkpoint vouches
+    for. Unless `thorough`, blobs and long logs of unfinished runs are not.
+
+    Raises EnvironmentRefusal `episode.unreadable` where there is neither log nor `state.json`.
     """
     with open_episode(directory) as folder:
-        if folder.holds(MANIFEST):
-            row = _from_summary(folder)
-            if row is not None:
-                return row
         names = folder.entries().keys()
-        return _from_state(folder) if STATE in names and EVENTS not in names else _from_log(folder)
+        if EVENTS not in names:
+            return _without_log(folder, names)
+        try:
+            fault, log = check_agreement(folder, owner, thorough=thorough)
+        except FileRefused as error:
+            raise no_log_error(folder, error) from error
+        if MANIFEST not in names:
+            return _from_log(folder)._replace(fault=fault)
+        summary = None if log.foreign else _from_summary(folder)
+        if summary is not None and not fault:
+            fault = _summary_fault(summary, log)
+            if not fault:
+                return summary
+        row = _from_log(folder)
+        if log.foreign:
+            return row._replace(fault=fault)
+        if row.started_at is None and summary is not None:  # nothing of the log can be read
+            row = summary
+        return SealedRow._make(row)._replace(fault=fault or f"{SUMMARY} cannot be read")
+
+
+def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
+    """The row of a directory without a log. One of ours always has a log, and so has one whose manifest names it."""
+    if STATE not in names:
+        return _from_log(folder)
+    row = _from_state(folder)
+    missing = MANIFEST in names or is_own_id(folder.path.name)
+    return row._replace(fault=f"{EVENTS} does not exist" if missing else "")
+
+
+def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
+    """What a summary says otherwise than the log."""
+    end = find_end(log)
+    if end is None:
+        return f"{SUMMARY} exists, and the log has no end"
+    begun = parse_line(log.first)
+    status = _outcome(object_of(end.get("payload")).get("status"))
+    if summary.status != status:
+        return f"{SUMMARY} says `{summary.status}`, the log `{status}`"
+    recorded = {name: begun.get(key) for name, key in _OF_START.items()}
+    for name, value in recorded.items():
+        if getattr(summary, name) != value:
+            return f"{SUMMARY} has another `{name}` than the log"
+    return ""
 
 
 def _from_summary(folder: Folder) -> EpisodeRow | None:

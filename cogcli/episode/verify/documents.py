@@ -30,6 +30,7 @@ from cogcli.episode.layout import (
     STATE,
     SUMMARY,
     Finding,
+    describe_content,
     error_finding,
     is_blob_name,
 )
@@ -40,6 +41,8 @@ from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
 
 _LIMIT: Final = 1 << 30
+_SHOWN: Final = 120
+"""Characters of a line of a document that a finding shows."""
 
 
 class DocumentCheck:
@@ -193,7 +196,9 @@ class DocumentCheck:
                 yield error_finding("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
             entries[item["name"]] = item
         for name in sorted(entries.keys() - self._files.keys()):
-            yield error_finding("file.missing", name, 0, "the manifest names it")
+            expected = named_content(entries[name])
+            message = "the manifest names it"
+            yield error_finding("file.missing", name, 0, message, expected=expected, found="no such file")
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
@@ -204,14 +209,19 @@ class DocumentCheck:
                 continue
             if name == EVENTS:
                 vouched = not self._log.intact or manifest.get("chain") == self._log.chain
-                found, line = self._log.sha256, self._log.lines.count
+                found, line = (self._log.sha256, self._log.size), self._log.lines.count
             else:
                 vouched, line = False, 0
                 size = item.get("size_bytes")
+                # Another size is found without reading the file.
                 same = type(size) is not int or size == self._files[name]
-                found = self._measured(name)[0] if same else ""
-            if found != item.get("sha256") and not vouched:
-                yield error_finding("file.altered", name, line, "is not the file that the manifest names")
+                found = self._measured(name) if same else ("", self._files[name])
+            if found[0] != item.get("sha256") and not vouched:
+                expected = named_content(item)
+                message = "is not the file that the manifest names"
+                yield error_finding(
+                    "file.altered", name, line, message, expected=expected, found=describe_content(*found)
+                )
 
     def _measured(self, name: str) -> tuple[str, int]:
         try:
@@ -242,8 +252,7 @@ class DocumentCheck:
         if is_signature(manifest.get("signature")):
             expected = with_signature(expected, manifest)
         if data != (whole := to_bytes(expected)):
-            line = _first_difference(data, whole)
-            yield error_finding("manifest.differs", MANIFEST, line, "is not what the log and the files say")
+            yield _differs(MANIFEST, data, whole, "is not what the log and the files say")
 
 
 def _has_name(item: Any) -> bool:
@@ -253,9 +262,28 @@ def _has_name(item: Any) -> bool:
     return is_blob_name(blob) if folder == BLOBS else item["name"] in FILES and item["name"] != MANIFEST
 
 
-def _differs(name: str, found: bytes, expected: bytes) -> Finding:
+def named_content(item: dict[str, Any]) -> str:
+    """Size and hash of a file, as its entry in a manifest gives them."""
+    size, sha256 = item.get("size_bytes"), item.get("sha256")
+    return describe_content(
+        f"{sha256:.80}" if type(sha256) is str else "", size if type(size) is int else None
+    )
+
+
+def _differs(name: str, found: bytes, expected: bytes, message: str = "is not what the log says") -> Finding:
     line = _first_difference(found, expected)
-    return error_finding(f"{name.partition('.')[0]}.differs", name, line, "is not what the log says")
+    code = f"{name.partition('.')[0]}.differs"
+    return error_finding(
+        code, name, line, message, expected=_content(expected, line), found=_content(found, line)
+    )
+
+
+def _content(data: bytes, number: int) -> str:
+    """Size, hash and one line of a document."""
+    lines = data.split(b"\n")
+    text = lines[number - 1].decode("utf-8", "replace").strip() if number <= len(lines) else ""
+    shown = f"line {number}: {text[:_SHOWN]}" if text else f"line {number} does not exist"
+    return f"{describe_content(sha256(data).hexdigest(), len(data))}; {shown}"
 
 
 def _first_difference(found: bytes, expected: bytes) -> int:

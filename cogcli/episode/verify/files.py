@@ -39,9 +39,9 @@ class FilesSeen:
         self.findings: list[Finding] = []
         self._refused: set[str] = set()
 
-    def _refuse(self, code: str, name: str, message: str) -> None:
+    def _refuse(self, code: str, name: str, message: str, expected: str = "", found: str = "") -> None:
         self._refused.add(name)
-        self.findings.append(error_finding(code, name, 0, message))
+        self.findings.append(error_finding(code, name, 0, message, expected=expected, found=found))
 
     def _is_plain(self, name: str, found: os.stat_result) -> bool:
         """Whether it is a regular file with one name, else a finding says why not."""
@@ -115,7 +115,8 @@ class EpisodeFiles(FilesSeen):
             self._refuse("file.unreadable", path, error.message)
             return
         if content != name:
-            self._refuse("blob.altered", path, "its content is not what its name says")
+            message = "its content is not what its name says"
+            self._refuse("blob.altered", path, message, f"sha256 {name}", f"sha256 {content}")
 
 
 class ForeignFiles(FilesSeen):

@@ -21,7 +21,17 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, OUTCOMES, STATE, Finding, error_finding, kind_of
+from cogcli.episode.layout import (
+    BLOBS,
+    EVENTS,
+    MANIFEST,
+    OUTCOMES,
+    STATE,
+    Finding,
+    describe_content,
+    error_finding,
+    kind_of,
+)
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA, NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles
@@ -110,7 +120,9 @@ def _compared(folder: Folder, inventory: ForeignFiles, listed: dict[str, NamedFi
             yield error_finding("file.unreadable", name, 0, error.message)
             continue
         if why:
-            yield error_finding("file.altered", name, 0, why)
+            expected = describe_content(file.sha256, file.size)
+            found = describe_content("", inventory.files[name])
+            yield error_finding("file.altered", name, 0, why, expected=expected, found=found)
     for name in sorted(inventory.files.keys() - listed.keys() - {MANIFEST}):
         message = "the manifest does not name it: nothing vouches for it"
         yield Finding("file.extra", "warning", name[:200], 0, message)

@@ -57,7 +57,10 @@ class LineCheck:
                 message = f"its hash is not the one that line {number} names: one of them was altered"
                 if number == 1:
                     message = "its `prev` is not that of an episode's first line"
-                yield _error("chain.broken", max(number - 1, 1), message)
+                yield error_finding(
+                    "chain.broken", EVENTS, max(number - 1, 1), message,
+                    expected=f"{line.get('prev')!s:.80}", found=self.head,
+                )  # fmt: skip
             if problem := self._checksums.problem(raw, line):
                 yield _error(problem[0], number, f"the line {problem[1]}")
             for code, message in self._own(raw, line):

@@ -20,11 +20,16 @@ SPECS = b'{"skills":{}}'
 
 
 def new_journal(
-    runs_dir: Path, *, seed: int = 0, secrets: tuple[str, ...] = (), durability: str = "process"
+    runs_dir: Path,
+    *,
+    seed: int = 0,
+    secrets: tuple[str, ...] = (),
+    durability: str = "process",
+    owner: bytes | None = None,
 ) -> Journal:
     """An empty episode; time and ids count up."""
     ids = FakeIds(seed)
-    return Store(runs_dir).create(
+    return Store(runs_dir, owner=owner).create(
         f"ep_{ids.ulid()}",
         trace_id=ids.trace_id(),
         clock=FakeClock(1_700_000_000),

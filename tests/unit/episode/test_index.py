@@ -81,8 +81,10 @@ def test_a_sealed_episode_of_another_tool_is_looked_at_again_each_time(
         text = text.replace(f'"status": "{before}", "metrics"', f'"status": "{status}", "metrics"')
         (directory / "events.jsonl").write_text(text)
         for _ in range(2):
-            rows = asked(runs, EpisodeFilter(outcomes=(status,)))
-            assert name in {row.id for row in rows if row.sealed}
+            row = next(row for row in asked(runs) if row.id == name)
+            assert row.sealed
+            is_altered = status == "error" or not summary
+            assert (row.status, row.shown_status) == (status, "altered" if is_altered else "ok")
 
 
 def asked(runs: Path, wanted: EpisodeFilter = EVERYTHING) -> list[EpisodeRow]:
@@ -113,9 +115,9 @@ def opened_episodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     real = surveying.read_row
 
-    def watched(directory: Path) -> EpisodeRow:
+    def watched(directory: Path, *rest: Any, **named: Any) -> EpisodeRow:
         seen.append(directory.name)
-        return real(directory)
+        return real(directory, *rest, **named)
 
     monkeypatch.setattr(surveying, "read_row", watched)
     return seen
@@ -175,7 +177,10 @@ def test_an_episode_that_was_replaced_is_looked_into(runs: Path, patient: None) 
         (first.directory / "summary.json").read_text().replace("notes.draft", "notes.other")
     )
     assert asked(runs) == plainly(runs)
-    assert "notes.other" in {row.skill for row in asked(runs)}
+    altered = next(row for row in asked(runs) if row.id == first.id)
+    assert altered.skill == first.skill, "the log counts"
+    assert (altered.status, altered.shown_status) == (first.status, "altered")
+    assert altered.fault.startswith("summary.json ")
 
 
 def test_a_link_in_the_place_of_an_episode_is_not_followed(runs: Path, patient: None) -> None:
