@@ -1,22 +1,31 @@
 """Help as plain text from the parameters that typer parses (docs/reference/command-line.md#flags): three examples,
-grouped flags, exit codes."""
+grouped flags, exit codes. No line is longer than 80 columns: a longer text goes on in the next line, in its column."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Any
 
 from cogcli import __version__
-from cogcli.cli.app import COMMANDS, ROWS, TOPICS, commands_of
+from cogcli.cli.app import COMMANDS, COMMON, GROUPS, TOPICS, commands_of
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.typer_app import load, root, usage
 
+WIDTH = 80
+_WIDEST_NAME = 26
+"""Columns of a name in front of its text; a longer one has a line of its own."""
+_LONGEST_EXAMPLE = 52
+"""Columns of an example in front of its text."""
+
 EXIT_WORDS = {
     0: "ok",
-    1: "the work ran and the answer is no",
-    2: "asked wrongly; nothing ran, nothing was written",
-    3: "machine, project or episode not fit",
+    1: "it ran, and the answer is no",
+    2: "usage error; nothing ran, nothing was written",
+    3: "environment, project or episode unusable",
     4: "vetoed by policy, safety, trust level or budget",
-    5: "waits for a human; the episode is saved",
+    5: "waits for a person; the episode is saved",
     6: "a service was unreachable, late or overloaded",
     70: "a bug; a report is saved",
     130: "interrupted (Ctrl-C)",
@@ -41,14 +50,22 @@ def help_text(words: str) -> str:
 def _command(words: str) -> str:
     command = load(words)
     head, summary = f"cogcli {words} {usage(command)}".rstrip(), COMMANDS[words][1]
-    examples = command.declared.examples_of(words)
-    width = min(60, max(len(line) for line, _ in examples))
-    lines = [f"{head}: {summary}" if len(head) < 20 else f"{head}\n{summary}", "", "Examples"]
-    lines += [f"  {line:<{width}}  {why}" for line, why in examples]
+    lines = [f"{head}: {summary}"] if len(head) < 20 else [head, summary]
+    lines = [part for line in lines for part in wrap(line, WIDTH)]
+    lines += ["", "Examples", *_examples(command.declared.examples_of(words))]
     for panel, flags in grouped(command.params).items():
-        lines += ["", panel, *_rows(flags)]
-    lines += ["", "Global options", *_rows(root().params)]
+        lines += ["", panel, *_flags(flags)]
+    lines += ["", "Global options", *_flags(root().params)]
     lines += ["", "Exit codes", *(f"  {code:>3}  {EXIT_WORDS[code]}" for code in command.declared.exits)]
+    return "\n".join(lines) + "\n"
+
+
+def commands_text() -> str:
+    """The topic `commands`: every command with what it does."""
+    lines = ["Every command, and what it does. cogcli help COMMAND shows its flags."]
+    for heading, firsts in GROUPS.items():
+        names = [name for first in firsts for name in COMMANDS if name.split()[0] == first]
+        lines += ["", heading, *_rows((name, COMMANDS[name][1]) for name in names)]
     return "\n".join(lines) + "\n"
 
 
@@ -61,10 +78,8 @@ def grouped(params: list[Any]) -> dict[str, list[Any]]:
 
 def _group(words: str) -> str:
     names = commands_of(words)
-    uses = [f"cogcli {name} {usage(load(name))}".rstrip() for name in names]
-    width = max(map(len, uses))
-    rows = [f"  {use:<{width}}  {COMMANDS[name][1]}" for use, name in zip(uses, names, strict=True)]
-    return "\n".join([f"cogcli {words}", "", *rows, ""])
+    rows = [(f"cogcli {name} {usage(load(name))}".rstrip(), COMMANDS[name][1]) for name in names]
+    return "\n".join([f"cogcli {words}", "", *_rows(rows, widest=34), ""])
 
 
 def spelling(flag: Any) -> str:
@@ -72,31 +87,82 @@ def spelling(flag: Any) -> str:
     return f"{', '.join(flag.opts)} {flag.metavar or ''}".strip()
 
 
-def _rows(flags: list[Any]) -> list[str]:
-    width = max(len(spelling(flag)) for flag in flags)
-    return [f"  {spelling(flag):<{width}}  {flag.help}{_default(flag)}" for flag in flags]
+def _flags(flags: list[Any]) -> Iterator[str]:
+    return _rows((spelling(flag), f"{flag.help}{_default(flag)}") for flag in flags)
 
 
 def _default(flag: Any) -> str:
     return f" (default {flag.show_default})" if flag.show_default else ""
 
 
+def _rows(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterator[str]:
+    """A line per name and text, the texts in one column; both go on below where they do not fit."""
+    pairs = list(rows)
+    size = max((len(name) for name, _ in pairs if len(name) <= widest), default=widest)
+    for name, text in pairs:
+        parts = wrap(text, WIDTH - size - 4, break_long_words=False, break_on_hyphens=False)
+        if len(name) > size:
+            yield f"  {name}"
+            name = ""
+        for part in parts:
+            yield f"  {name:<{size}}  {part}"
+            name = ""
+
+
+def _examples(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Commands with what they are for, behind them or below; a long command goes on behind a backslash, so that it can
+    be pasted."""
+    pairs = list(examples)
+    size = max((len(line) for line, why in pairs if _is_short(line, why)), default=0)
+    for line, why in pairs:
+        if _is_short(line, why) and 4 + size + len(why) <= WIDTH:
+            yield f"  {line:<{size}}  {why}"
+            continue
+        for number, part in enumerate(parts := list(_pasteable(line))):
+            end = " \\" if number < len(parts) - 1 else ""
+            yield f"  {'    ' if number else ''}{part}{end}"
+        yield from wrap(why, WIDTH, initial_indent="      ", subsequent_indent="      ")
+
+
+def _is_short(line: str, why: str) -> bool:
+    return len(line) <= _LONGEST_EXAMPLE and 4 + len(line) + len(why) <= WIDTH
+
+
+_BREAK = re.compile(r" (?=--?[a-z]|\| |> )")
+"""Where a command may go on in another line: in front of a flag and of a pipe."""
+
+
+def _pasteable(line: str) -> Iterator[str]:
+    """The parts of a command, each with room for the indentation and the backslash."""
+    pieces: list[str] = []
+    for piece in _BREAK.split(line):
+        if pieces and pieces[-1].count("'") % 2 == 1:  # within quotes
+            pieces[-1] += f" {piece}"
+        else:
+            pieces.append(piece)
+    part = pieces[0]
+    for piece in pieces[1:]:
+        if len(part) + 1 + len(piece) > WIDTH - 8:
+            yield part
+            part = piece
+        else:
+            part += f" {piece}"
+    yield part
+
+
 def home_text() -> str:
     """The home screen, at most 24 lines; `tooling/generate_cli_docs.py` writes it to `cli/home.py`."""
     flags = sorted(root().params, key=lambda flag: flag.name == "help")
-    first, rest = [f"{flag.opts[0]} {flag.metavar or ''}".rstrip() for flag in flags[:7]], flags[7:]
+    options = "  ".join(f"{flag.opts[0]} {flag.metavar or ''}".rstrip() for flag in flags)
     return "\n".join(
         [
             f"cogcli {__version__}: run declared skills under governance, and see what each run did.",
             "",
-            "  cogcli skills ls                              what can I run?",
-            "  cogcli run text.summarize -p text=@notes.md   run one",
-            "  cogcli trace @last                            what happened?",
+            *_rows((f"cogcli {words}", what) for words, what in COMMON.items()),
             "",
-            *(f"{head:<8} {'  '.join(names):<31}  {what}" for head, names, what in ROWS),
-            f"{'Options':<8} {'  '.join(first)}",
-            f"{'':<8} {'  '.join(flag.opts[0] for flag in rest)}",
-            f"{'Topics':<8} cogcli help {' | '.join(TOPICS)}",
+            "Try      cogcli run text.brief -p text=@README.md",
+            *wrap(f"Options  {options}", WIDTH, subsequent_indent=" " * 9, break_on_hyphens=False),
+            *wrap(f"Topics   cogcli help {' | '.join(TOPICS)}", WIDTH, subsequent_indent=" " * 9),
             "",
         ]
     )

@@ -5,19 +5,20 @@ from cogcli import __version__
 HOME = f"""\
 cogcli {__version__}: run declared skills under governance, and see what each run did.
 
-  cogcli skills ls                              what can I run?
-  cogcli run text.summarize -p text=@notes.md   run one
-  cogcli trace @last                            what happened?
+  cogcli skills ls         show what can run here, and why not
+  cogcli run SKILL         run a skill and print its outputs
+  cogcli ls                list runs, newest first
+  cogcli trace [EP]        show what happened in a run
+  cogcli report [EP]       write an HTML page about a run
+  cogcli resume [EP]       resume a stopped or paused run
+  cogcli verify [EP]       check whether a run was altered
+  cogcli new project NAME  create a project with a skill that runs at once
+  cogcli validate          check your spec files
+  cogcli doctor            check that this machine is ready
 
-Run      run  resume  rerun  replay       run, continue, repeat, re-check
-Inspect  trace  state  ls  diff  report  verify  what happened, is it unaltered?
-Author   skills  capabilities  bindings  services    ls, show, search, explain
-         new  graph  validate  schema     begin, draw, check, editors
-Agent    agent  policy  pack  context  memory  knowledge  metrics  who decides?
-Check    doctor  test  registry  openapi  is all ready? do they work?
-Manage   gc  config  completion  serve  import  clear, settings, tab key
-         explain  help                    codes, topics
+Try      cogcli run text.brief -p text=@README.md
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
          --debug  --version  -h
-Topics   cogcli help exit-codes | environment | inputs | paths | formats
+Topics   cogcli help commands | exit-codes | environment | inputs | paths |
+         formats
 """

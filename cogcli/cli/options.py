@@ -169,16 +169,18 @@ def absent(kind: Any) -> Any:
 class GlobalFlags(Flags):
     """What every command takes, before its name or after it."""
 
-    directory: str | None = text("-C", "DIR", "start as if in DIR", default=".")
-    registry: list[str] = text("--registry", "DIR", "one more registry root (repeatable, later wins)")
-    runs_dir: str | None = text("--runs-dir", "DIR", "where episodes live")
-    json: bool = switch("--json", help="stdout is exactly one JSON envelope, on failure too")
+    directory: str | None = text("-C", "DIR", "run as if started in DIR", default=".")
+    registry: list[str] = text(
+        "--registry", "DIR", "an additional registry root (repeatable, later ones win)"
+    )
+    runs_dir: str | None = text("--runs-dir", "DIR", "the directory of episodes")
+    json: bool = switch("--json", help="print exactly one JSON envelope on stdout, also on failure")
     color: str | None = choice("--color", "WHEN", ("auto", "always", "never"), default="auto")
-    quiet: bool = switch("-q", "--quiet", help="stderr: errors only")
-    verbose: bool = switch("-v", "--verbose", help="stderr: every event and every cause")
-    debug: bool = switch("--debug", help="tracebacks, never with values")
-    help: bool = switch("-h", "--help", help="this help")
-    version: bool = switch("--version", help="the version")
+    quiet: bool = switch("-q", "--quiet", help="print only errors on stderr")
+    verbose: bool = switch("-v", "--verbose", help="print every event and every cause on stderr")
+    debug: bool = switch("--debug", help="print tracebacks, without values")
+    help: bool = switch("-h", "--help", help="print this help")
+    version: bool = switch("--version", help="print the version")
 
 
 Skill = Annotated[str, argument("SKILL", "skills")]
@@ -191,14 +193,14 @@ AllowHost = Annotated[
     text(
         "--allow-host",
         "HOST",
-        "public host for an untrusted skill (repeatable)",
+        "a public host that an untrusted skill may call (repeatable)",
         SAFETY,
     ),
 ]
 SpecId = Annotated[str, argument("ID", "specs")]
-Source = Annotated[bool, switch("--source", help="the file itself")]
+Source = Annotated[bool, switch("--source", help="print the spec file")]
 SearchWords = Annotated[list[str], argument("TEXT")]
-SearchLimit = Annotated[int, integer("--limit", "at most so many", least=1, most=10**9, default="10")]
+SearchLimit = Annotated[int, integer("--limit", "at most N", least=1, most=10**9, default="10")]
 Protocol = Annotated[
     str | None, choice("--protocol", "WORD", ("openapi", "openrpc", "mcp"), default="openapi")
 ]
@@ -214,7 +216,7 @@ Reports = Annotated[
 ]
 
 
-Header = Annotated[bool, switch("--header", help="piped tables begin with a header line", panel=OUTPUT)]
+Header = Annotated[bool, switch("--header", help="begin piped tables with a header line", panel=OUTPUT)]
 
 
 class ListFlags(Flags):
@@ -227,10 +229,10 @@ class ListFlags(Flags):
 class SpecFilter(Flags):
     """Which specs a list has."""
 
-    domain: str | None = text("--domain", "WORD", "only of this domain")
-    channel: str | None = text("--channel", "WORD", "only of this channel")
+    domain: str | None = text("--domain", "WORD", "only this domain")
+    channel: str | None = text("--channel", "WORD", "only this channel")
     tag: str | None = text("--tag", "WORD", "only with this tag")
-    usable: bool = switch("--usable", help="only what can be called or run here")
+    usable: bool = switch("--usable", help="only specs that can be used here")
 
 
 Examples = tuple[tuple[str, str], ...]

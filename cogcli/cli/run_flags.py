@@ -34,27 +34,31 @@ class RunFlags(Flags):
     """What a run takes beside its skill."""
 
     input: str | None = text(
-        "--input", "JSON|@FILE|-", "inputs as JSON, from a file, from stdin", INPUT, default="{}"
+        "--input", "JSON|@FILE|-", "inputs as JSON, from a file or from stdin", INPUT, default="{}"
     )
     input_file: str | None = text("--input-file", "FILE", "inputs from a file (.json, .yaml)", INPUT)
     p: list[str] = text(
         "-p", "k=v", "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)", INPUT, completes="inputs"
     )
-    trace_id: str | None = text("--trace-id", "ID", "correlate runs", INPUT, default="32 hex")
+    trace_id: str | None = text("--trace-id", "ID", "a trace id for related runs", INPUT, default="32 hex")
     goal: str | None = text("--goal", "TEXT", "the frame's goal", INPUT)
-    frame_file: str | None = text("--frame-file", "FILE", "all six fields of the frame (.json, .yaml)", INPUT)
+    frame_file: str | None = text(
+        "--frame-file", "FILE", "all six fields of the frame, from a file (.json, .yaml)", INPUT
+    )
     tag: list[str] = text("--tag", "k=v", "a tag of the episode (repeatable)", INPUT)
-    seed: int | None = integer("--seed", "recorded seed", INPUT, least=0, most=2**53 - 1, default="0")
-    plan: bool = switch("--plan", help="check all, show the plan; run and write nothing", panel=EXECUTION)
+    seed: int | None = integer("--seed", "a seed to record", INPUT, least=0, most=2**53 - 1, default="0")
+    plan: bool = switch(
+        "--plan", help="check everything, show the plan; run nothing, write nothing", panel=EXECUTION
+    )
     keep_going: bool = switch(
-        "--keep-going", help="after a failure run the steps that do not need it", panel=EXECUTION
+        "--keep-going", help="after a failure, run the steps that do not need it", panel=EXECUTION
     )
     max_workers: int | None = integer(
-        "--max-workers", "calls at a time", EXECUTION, least=1, most=256, default="8"
+        "--max-workers", "number of calls at a time", EXECUTION, least=1, most=256, default="8"
     )
-    timeout: float | None = seconds("--timeout", "seconds for the run", EXECUTION, default="none")
+    timeout: float | None = seconds("--timeout", "limit of the run in seconds", EXECUTION, default="none")
     step_timeout: float | None = seconds(
-        "--step-timeout", "most seconds for a step", EXECUTION, default="60, or a call's own"
+        "--step-timeout", "limit of a step in seconds", EXECUTION, default="60, or a call's own"
     )
     bind: list[str] = text(
         "--bind", "CAP=BINDING", "use this binding (repeatable)", EXECUTION, completes="choices"
@@ -62,7 +66,7 @@ class RunFlags(Flags):
     prefer: list[str] = text(
         "--prefer",
         "SERVICE",
-        "its bindings where they can be called (repeatable)",
+        "prefer the bindings of this service if they can be called (repeatable)",
         EXECUTION,
         completes="services",
     )
@@ -70,7 +74,7 @@ class RunFlags(Flags):
         "--no-fallback", help="fail instead of calling a fallback binding", panel=EXECUTION
     )
     conformance: str | None = choice(
-        "--conformance", "WORD", PROFILES, "least profile of bindings", EXECUTION
+        "--conformance", "WORD", PROFILES, "minimum conformance of bindings", EXECUTION
     )
     trust_level: str | None = choice(
         "--trust-level", "LEVEL", LEVELS, "sandbox, standard (default), elevated, privileged", SAFETY
@@ -83,16 +87,18 @@ class RunFlags(Flags):
         completes="capabilities",
     )
     allow_host: AllowHost
-    pack: str | None = text("--pack", "ID[@VERSION]", "govern its calls by a pack", SAFETY, completes="packs")
-    intent: str | None = text("--intent", "ID", "what it is for, of the pack's intents", SAFETY)
-    user: str | None = text("--user", "ID", "whose request it is, for the pack's rules", SAFETY)
-    safety_mode: str | None = choice("--safety-mode", "MODE", MODES, "the highest mode of a call", SAFETY)
-    budget: list[str] = text("--budget", "k=N", "lower a budget (repeatable)", SAFETY)
+    pack: str | None = text("--pack", "ID[@VERSION]", "govern the calls by a pack", SAFETY, completes="packs")
+    intent: str | None = text("--intent", "ID", "an intent of the pack", SAFETY)
+    user: str | None = text("--user", "ID", "the user who makes the request, for the pack's rules", SAFETY)
+    safety_mode: str | None = choice(
+        "--safety-mode", "MODE", MODES, "the highest mode that a call may have", SAFETY
+    )
+    budget: list[str] = text("--budget", "k=N", "lower a budget of the pack (repeatable)", SAFETY)
     durability: str | None = choice(
         "--durability",
         "WORD",
         DURABILITIES,
-        "what survives what: process, power, none",
+        "which crashes the log survives: process, power, none",
         OUTPUT,
         default="process",
     )
@@ -126,9 +132,9 @@ class AgentFlags(RunFlags):
             "mode", "dry_run", "no_memory",
         )
     )  # fmt: skip
-    message: str | None = text("--message", "TEXT", "what is asked, without a file", INPUT)
+    message: str | None = text("--message", "TEXT", "the request as text, without a file", INPUT)
     param: list[str] = text("--param", "k=v", "a parameter: k=text, k:=JSON (repeatable)", INPUT)
-    session: str | None = text("--session", "ID", "the conversation to go on with", INPUT)
+    session: str | None = text("--session", "ID", "the conversation to continue", INPUT)
     model: str | None = text(
         "--model",
         "ADAPTER[:NAME]",
@@ -138,7 +144,7 @@ class AgentFlags(RunFlags):
     mode: str | None = choice("--mode", "WORD", ("fast", "deep", "adapt"), panel=EXECUTION)
     no_memory: bool = switch("--no-memory", help="recall nothing, remember nothing", panel=EXECUTION)
     dry_run: bool = switch(
-        "--dry-run", help="show context and plan; nothing is called or written", panel=EXECUTION
+        "--dry-run", help="show context and plan; call nothing, write nothing", panel=EXECUTION
     )
 
 
@@ -152,20 +158,18 @@ class TraceFlags(Flags):
     """What of an episode is shown, and how."""
 
     view: str | None = choice("--view", "WORD", VIEWS, panel=OUTPUT, default="tree")
-    step: str | None = text("--step", "ID", "only this step and what is inside it", OUTPUT, completes="steps")
-    io: bool = switch("--io", help="what the steps were given and gave", panel=OUTPUT)
-    why: str | None = text(
-        "--why", "REF", "what made a value what it is, or kept it away: outputs.report", OUTPUT
+    step: str | None = text(
+        "--step", "ID", "only this step and the steps inside it", OUTPUT, completes="steps"
     )
+    io: bool = switch("--io", help="show the inputs and outputs of steps", panel=OUTPUT)
+    why: str | None = text("--why", "REF", "explain a value, or why it is absent: outputs.report", OUTPUT)
     full: bool = switch(
         "--full", help="all items of loops; with --view events a section per event", panel=OUTPUT
     )
-    o: str | None = text("-o", "FILE", "into a new file, long values whole", OUTPUT)
-    follow: bool = switch(
-        "--follow", help="of a run that goes on: events as they come, until it ends", panel=OUTPUT
-    )
+    o: str | None = text("-o", "FILE", "write to a new file, with long values in full", OUTPUT)
+    follow: bool = switch("--follow", help="print the events of a running run until it ends", panel=OUTPUT)
     format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
-    push: str | None = text("--push", "URL", "send its trace to a collector, over OTLP/HTTP", OUTPUT)
+    push: str | None = text("--push", "URL", "send the trace to a collector over OTLP/HTTP", OUTPUT)
     header: Header
 
     @property

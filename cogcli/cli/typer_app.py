@@ -12,7 +12,7 @@ and the methods of its commands that parse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
@@ -26,9 +26,11 @@ from typer.main import get_command
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.foreign_words import FLAGS, MEANS, VERBS, ours, rewritten
+from cogcli.cli.habits import FLAGS as HABITS
+from cogcli.cli.habits import meant
 from cogcli.cli.options import Call, Command, Completes, Flags, GlobalFlags, absent, unwrap, wrong_flag
 from cogcli.core.errors import UsageError
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import did_you_mean, meant_hint, suggestion
 from cogcli.core.redact import names_secret
 from cogcli.core.system_text import require_argument
 
@@ -193,10 +195,55 @@ class _Level:
             what, meant = f"there is no flag `{name}`", FLAGS[name]
             hint = f"here it is `{meant}`, {MEANS[meant]}"
             return UsageError("usage.flag", what, hint=hint, next=_first_that_parses(rewritten(ctx.obj.argv)))
+        if not ctx.resilient_parsing and (refusal := self._flag_of_habit(ctx, name)):
+            return refusal
         where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
         own = "cogcli --help" if isinstance(self, TyperGroup) else f"cogcli {self.words} --help"
-        hint = suggestion(name, list(self.flags_of(ctx)))
+        hint = meant_hint(_near_flags(name, self.flags_of(ctx)))
         return UsageError("usage.flag", f"{where} no flag `{name}`", hint=hint, next=(own,))
+
+    def _flag_of_habit(self, ctx: Any, name: str) -> UsageError | None:
+        """The error for a flag that other tools have, or an input written as a flag, with our command line; None for
+        any other flag."""
+        known, argv = self.flags_of(ctx), ctx.obj.argv
+        what = f"`{self.words}` has no flag `{name}`"
+        meant_flag = HABITS.get(name, "")
+        if meant_flag in known:
+            proposed = _first_that_parses([[meant_flag if word == name else word for word in argv]])
+            return UsageError("usage.flag", what, hint=f"here it is `{meant_flag}`", next=proposed)
+        if "-p" not in known or not name.startswith("--") or _near_flags(name, known):
+            return None
+        proposed = _first_that_parses(_as_inputs(argv, known))
+        hint = f"an input is given as -p {name[2:].replace('-', '_')}=VALUE"
+        return UsageError("usage.flag", what, hint=hint, next=proposed) if proposed else None
+
+
+def _near_flags(name: str, known: dict[str, Any]) -> list[str]:
+    """The flags that may be meant. If the command takes inputs, only near misses: any other word may be an input."""
+    if "-p" not in known or not name.startswith("--"):
+        return did_you_mean(name, list(known))
+    from difflib import get_close_matches
+
+    words = [flag[2:] for flag in known if flag.startswith("--")]
+    return [f"--{word}" for word in get_close_matches(name[2:], words, n=3, cutoff=0.7)]
+
+
+def _as_inputs(argv: list[str], known: dict[str, Any]) -> Iterator[list[str]]:
+    """The command line with each unknown `--name value` as `-p name=value`; none where a flag has no value."""
+    words: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        name, sign, value = word.partition("=")
+        if not name.startswith("--") or name == "--" or name in known:
+            words.append(word)
+            if not sign and name in known and not known[name].is_flag:
+                words.append(next(rest, ""))
+            continue
+        value = value if sign else next(rest, "-")
+        if not sign and value.startswith("-"):
+            return
+        words += ["-p", f"{name[2:].replace('-', '_')}={value}"]
+    yield words
 
 
 def _flags_in(word: str, flags: dict[str, Any]) -> list[Any]:
@@ -227,7 +274,7 @@ class LazyCommand(_Level, TyperCommand):
             return rest
         lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
         if extra := [*rest, *(word for words in lists for word in words[self.declared.most :])]:
-            what, look = f"`{self.words}` has no place for `{extra[0]}`", f"cogcli {self.words} --help"
+            what, look = f"unexpected argument `{extra[0]}`", f"cogcli {self.words} --help"
             takes_inputs = "-p" in self.flags_of(ctx) and _PAIR.fullmatch(extra[0])
             hint, next = (f"did you mean `-p {extra[0]}`?", ()) if takes_inputs else ("", (look,))
             raise UsageError(
@@ -261,6 +308,8 @@ class LazyGroup(_Level, TyperGroup):
             return args[0], group(words), rest
         if not ctx.resilient_parsing and (refusal := self._word_of_another_tool(ctx.obj.argv, args)):
             raise refusal
+        if not ctx.resilient_parsing and not self.words and (refusal := self._word_of_habit(ctx.obj, args)):
+            raise refusal
         raise self._no_command(args[0], self.list_commands(ctx))
 
     def invoke(self, ctx: Any) -> Any:
@@ -279,15 +328,30 @@ class LazyGroup(_Level, TyperGroup):
             "usage.command", self._without(word), hint=f"here it is `cogcli {own}`", next=proposed
         )
 
+    def _word_of_habit(self, parser: Parser, args: list[str]) -> UsageError | None:
+        """The error for a word that other tools have, with our command; None for any other word."""
+        if parser.words_only:
+            return None
+        before = parser.argv[: len(parser.argv) - len(args)]
+        proposed = _first_that_parses([*before, *words] for words in meant(args))
+        if not proposed:
+            return None
+        return UsageError(
+            "usage.command", self._without(args[0]), hint=f"here it is `{proposed[0]}`", next=proposed
+        )
+
     def _without(self, word: str) -> str:
         return f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
 
     def _no_command(self, word: str, known: list[str]) -> UsageError:
         what = self._without(word)
-        hint, next = suggestion(word, known), f"{f'cogcli {self.words}'.rstrip()} --help"
+        hint, next = (
+            suggestion(word, known),
+            f"cogcli {self.words} --help" if self.words else "cogcli help commands",
+        )
         if not self.words and "." in word:
             hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
-        hint = hint or f"there is {', '.join(known)}"
+        hint = hint or (f"there is {', '.join(known)}" if self.words else "")
         return UsageError("usage.command", what, hint=hint, next=(next,))
 
 

@@ -41,11 +41,15 @@ def words(project: Any, line: str) -> list[str]:
 
 def test_commands_verbs_and_flags_come_with_their_summaries(demo: Any) -> None:
     found = asked(demo, "cogcli ")
-    assert "ls\tepisodes, newest first" in found
+    assert "ls\tlist runs, newest first" in found
     assert "skills\tls, show, search, explain, export, import" in found
-    assert asked(demo, "cogcli skills sh") == ["show\ta skill's fields, its layer and a line to run it"]
+    assert asked(demo, "cogcli skills sh") == [
+        "show\tshow a skill: inputs, outputs, steps, and a line that runs it"
+    ]
     assert asked(demo, "cogcli ls --ou") == ["--outcome\tonly with this outcome"]
-    assert asked(demo, "cogcli ls --js") == ["--json\tstdout is exactly one JSON envelope, on failure too"]
+    assert asked(demo, "cogcli ls --js") == [
+        "--json\tprint exactly one JSON envelope on stdout, also on failure"
+    ]
 
 
 def test_values_are_ids_episodes_steps_codes_topics_and_the_words_of_a_flag(demo: Any) -> None:
@@ -230,9 +234,9 @@ def test_each_shell_has_a_script_and_is_answered_in_its_way(demo: Any, shell: st
     answer = asked(demo, "cogcli completion sh", shell=shell)
     said = {
         "bash": "show",
-        "zsh": 'show":"the script with which a shell completes',
-        "fish": "show\tthe script with which a shell completes",
-        "powershell": "show:::the script with which a shell completes",
+        "zsh": 'show":"print the completion script',
+        "fish": "show\tprint the completion script",
+        "powershell": "show:::print the completion script",
     }
     assert said[shell] in "".join(answer)
 

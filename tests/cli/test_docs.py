@@ -24,7 +24,6 @@ def test_every_command_is_dispatched_and_documented() -> None:
     assert all(f"\n## {name}\n" in page for name in COMMANDS)
 
 
-def test_the_home_screen_fits_and_names_every_command() -> None:
+def test_the_home_screen_fits() -> None:
     assert len(HOME.splitlines()) <= 24
     assert all(len(line) <= 80 for line in HOME.splitlines())
-    assert all(name.split()[0] in HOME for name in COMMANDS)

@@ -64,7 +64,7 @@ def test_a_secret_is_not_printed_again(demo: Any) -> None:
 
 def test_words_that_are_no_ones_are_answered_as_before(demo: Any) -> None:
     refused = demo.run("lsit", "--json").assert_exit(2).json["error"]
-    assert refused["next"] == ["cogcli ls --json", "cogcli --help"]
+    assert refused["next"] == ["cogcli ls --json", "cogcli help commands"]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ LOOK = {
     ): "cogcli doctor --runs-dir /dev/null/x",
     ("trace", "@last", "--runs-dir", "none at all"): "cogcli ls --runs-dir 'none at all'",
     ("run", "demo.greet", "--seed", "x"): "cogcli run --help",
-    ("rnu",): "cogcli --help",
+    ("rnu",): "cogcli help commands",
 }
 
 

@@ -35,7 +35,7 @@ from cogcli.specs.pack import MODES
 
 @command(
     examples=(
-        ("cogcli agent invoke request.json", "what a file asks, under the pack that it names"),
+        ("cogcli agent invoke request.json", "a request in a file, with its pack"),
         (
             "cogcli agent invoke --message 'Refund ord_881' --user cust_7 --pack support-desk@4.0.0",
             "without a file",

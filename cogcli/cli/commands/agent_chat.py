@@ -21,7 +21,7 @@ from cogcli.core.errors import UsageError
 @command(
     examples=(
         ("cogcli agent chat --pack support-desk@4.0.0 --user cust_7", "talk to the agent of a pack"),
-        ("cogcli agent chat --session monday", "go on with a conversation"),
+        ("cogcli agent chat --session monday", "continue a conversation"),
         ("cogcli agent chat --model openai:small-1", "with a model, over the skills without effects"),
     ),
     exits=(0, 2, 3, 143),

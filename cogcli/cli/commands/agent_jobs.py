@@ -28,18 +28,18 @@ COLUMNS = (
 
 @command(
     examples=(
-        ("cogcli agent jobs ls", "what waits, and what failed"),
-        ("cogcli agent jobs ls --all --user cust_7 --tenant acme", "what was done, too"),
-        ("cogcli agent jobs ls --all --format jsonl | jq .transcript", "what a model was asked and said"),
+        ("cogcli agent jobs ls", "waiting and failed jobs"),
+        ("cogcli agent jobs ls --all --user cust_7 --tenant acme", "finished jobs, too"),
+        ("cogcli agent jobs ls --all --format jsonl | jq .transcript", "the transcripts of the model"),
     ),
     exits=(0, 2, 3),
 )
 def ls(
     context: CommandContext,
     *,
-    all: Annotated[bool, switch("--all", help="also what is done")] = False,
-    user: Annotated[str | None, text("--user", "ID", "of this user alone")] = None,
-    tenant: Annotated[str | None, text("--tenant", "ID", "of this tenant alone")] = None,
+    all: Annotated[bool, switch("--all", help="also list finished jobs")] = False,
+    user: Annotated[str | None, text("--user", "ID", "only this user")] = None,
+    tenant: Annotated[str | None, text("--tenant", "ID", "only this tenant")] = None,
     flags: ListFlags,
 ) -> int:
     """List jobs of all tenants, the oldest first."""
@@ -52,8 +52,8 @@ def ls(
 
 @command(
     examples=(
-        ("cogcli agent jobs run", "all that waits"),
-        ("cogcli agent jobs run --limit 10 --model scripted:replies.yaml", "ten, by another model"),
+        ("cogcli agent jobs run", "all waiting jobs"),
+        ("cogcli agent jobs run --limit 10 --model scripted:replies.yaml", "ten jobs with another model"),
         ("cogcli agent jobs run --json | jq .jobs", "for scripts"),
     ),
     exits=(0, 1, 2, 3),
@@ -61,9 +61,9 @@ def ls(
 def run(
     context: CommandContext,
     *,
-    limit: Annotated[int | None, integer("--limit", "at most so many", least=1, most=10**6)] = None,
+    limit: Annotated[int | None, integer("--limit", "at most N", least=1, most=10**6)] = None,
     model: Annotated[
-        str | None, text("--model", "ADAPTER[:NAME]", "the language model that is asked", default="[model]")
+        str | None, text("--model", "ADAPTER[:NAME]", "the language model that answers", default="[model]")
     ] = None,
 ) -> int:
     """Work on jobs, the oldest first. Exit code 1 where one failed."""

@@ -18,14 +18,14 @@ from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 from cogcli.stores.memory_store import tenant_flag
 
-Tenant = Annotated[str | None, text("--tenant", "ID", "whose users these are", default="local")]
+Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the user", default="local")]
 _SHOWN = 20
 """How many episodes are named; `--json` has all."""
 
 
 @command(
     examples=(
-        ("cogcli agent profile show cust_7", "what agents know of somebody, and from where"),
+        ("cogcli agent profile show cust_7", "what agents know about a user, and why"),
         ("cogcli agent profile show cust_7 --tenant acme", "of a pack's tenant"),
         ("cogcli agent profile show cust_7 --json | jq .profile.entries", "for scripts"),
     ),
@@ -49,8 +49,8 @@ def show(
 
 @command(
     examples=(
-        ("cogcli agent profile export cust_7 > cust_7.json", "all that is held of somebody"),
-        ("cogcli agent profile export cust_7 --format md", "to be read"),
+        ("cogcli agent profile export cust_7 > cust_7.json", "everything about a user"),
+        ("cogcli agent profile export cust_7 --format md", "for people to read"),
         ("cogcli agent profile export cust_7 --tenant acme --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -76,7 +76,7 @@ def export(
 @command(
     examples=(
         ("cogcli agent profile forget cust_7 --yes", "delete it: this cannot be undone"),
-        ("cogcli agent profile export cust_7", "what would be gone"),
+        ("cogcli agent profile export cust_7", "what would be deleted"),
         ("cogcli agent profile forget cust_7 --tenant acme --yes --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -85,7 +85,7 @@ def forget(
     context: CommandContext,
     user: Annotated[str, argument("USER")],
     *,
-    yes: Annotated[bool, switch("--yes", help="needed: it cannot be undone", panel=SAFETY)] = False,
+    yes: Annotated[bool, switch("--yes", help="required, because it cannot be undone", panel=SAFETY)] = False,
     tenant: Tenant = None,
 ) -> int:
     """Delete all that is held of a user; episodes stay, and those that name the user are listed."""

@@ -31,14 +31,14 @@ SessionId = Annotated[str, argument("SESSION")]
 class SessionFlags(Flags):
     """Whose session it is."""
 
-    tenant: str | None = text("--tenant", "ID", "whose users these are", default="local")
-    user: str | None = text("--user", "ID", "whose session it is", default="default")
+    tenant: str | None = text("--tenant", "ID", "the tenant of the user", default="local")
+    user: str | None = text("--user", "ID", "the user of the conversation", default="default")
 
 
 @command(
     examples=(
         ("cogcli agent sessions ls", "of all users"),
-        ("cogcli agent sessions ls --user cust_7 --tenant acme", "of one"),
+        ("cogcli agent sessions ls --user cust_7 --tenant acme", "one user's"),
         ("cogcli agent sessions ls --format jsonl | jq -r .session_id", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -46,8 +46,8 @@ class SessionFlags(Flags):
 def ls(
     context: CommandContext,
     *,
-    user: Annotated[str | None, text("--user", "ID", "of this user alone")] = None,
-    tenant: Annotated[str | None, text("--tenant", "ID", "of users of this tenant alone")] = None,
+    user: Annotated[str | None, text("--user", "ID", "only this user")] = None,
+    tenant: Annotated[str | None, text("--tenant", "ID", "only users of this tenant")] = None,
     flags: ListFlags,
 ) -> int:
     """List sessions, the last used first."""
@@ -61,8 +61,8 @@ def ls(
 
 @command(
     examples=(
-        ("cogcli agent sessions show trip --user cust_7", "what was said"),
-        ("cogcli agent sessions show trip", "of the user without a name"),
+        ("cogcli agent sessions show trip --user cust_7", "its messages"),
+        ("cogcli agent sessions show trip", "for the unnamed user"),
         ("cogcli agent sessions show trip --user cust_7 --json | jq .session.messages", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -80,8 +80,8 @@ def show_one(context: CommandContext, session: SessionId, *, flags: SessionFlags
 
 @command(
     examples=(
-        ("cogcli agent sessions forget trip --user cust_7", "its messages are gone"),
-        ("cogcli agent sessions forget trip", "of the user without a name"),
+        ("cogcli agent sessions forget trip --user cust_7", "delete its messages"),
+        ("cogcli agent sessions forget trip", "for the unnamed user"),
         ("cogcli agent sessions forget trip --user cust_7 --json", "for scripts"),
     ),
     exits=(0, 2, 3),

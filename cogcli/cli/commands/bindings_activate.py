@@ -15,7 +15,7 @@ from cogcli.core.terminal_text import visible
 @command(
     examples=(
         (
-            "cogcli bindings activate text.keyword.extract python_text_keyword_extract_stems",
+            "cogcli bindings activate web.page.extract python_web_page_extract",
             "this one from now on",
         ),
         ("cogcli bindings explain text.keyword.extract", "what can be chosen?"),

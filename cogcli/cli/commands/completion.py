@@ -17,9 +17,9 @@ Shell = Annotated[str | None, argument("[SHELL]", completion.SHELLS)]
 
 @command(
     examples=(
-        ("cogcli completion show", "of the shell that you type this in"),
-        ("cogcli completion show bash > cogcli.bash", "of another one, into a file"),
-        ("cogcli completion install zsh", "to have it in every new shell"),
+        ("cogcli completion show", "for the shell that you use"),
+        ("cogcli completion show bash > cogcli.bash", "for another shell, into a file"),
+        ("cogcli completion install zsh", "for every new shell"),
     ),
 )
 def show(context: CommandContext, shell: Shell = None) -> int:
@@ -33,8 +33,8 @@ def show(context: CommandContext, shell: Shell = None) -> int:
 
 @command(
     examples=(
-        ("cogcli completion install", "for the shell that you type this in"),
-        ("cogcli completion install fish", "for another one"),
+        ("cogcli completion install", "for the shell that you use"),
+        ("cogcli completion install fish", "for another shell"),
         ("cogcli completion show powershell", "what would be written"),
     ),
     exits=(0, 2, 3),

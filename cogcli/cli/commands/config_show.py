@@ -30,7 +30,7 @@ def show(
     context: CommandContext,
     key: Annotated[str | None, argument("[KEY]", "settings")] = None,
     *,
-    origin: Annotated[bool, switch("--origin", help="where each value comes from", panel=OUTPUT)] = False,
+    origin: Annotated[bool, switch("--origin", help="show the origin of each value", panel=OUTPUT)] = False,
 ) -> int:
     """Show all settings or one; broken lines of configuration files are warnings here."""
     settings = context.settings

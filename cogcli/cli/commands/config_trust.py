@@ -25,18 +25,18 @@ class TrustFlags(Flags):
     """What is accepted, and what is shown of a change before."""
 
     folder: bool = switch(
-        "--folder", help="whatever it holds, now and later: for a project of your own", panel=SAFETY
+        "--folder", help="trust this folder, including later changes: for your own project", panel=SAFETY
     )
-    revoke: bool = switch("--revoke", help="no longer; the accepted copies are removed", panel=SAFETY)
+    revoke: bool = switch("--revoke", help="end the trust, and remove the accepted copies", panel=SAFETY)
     yes: bool = switch(
-        "--yes", help="accept changes without a question; needed without a terminal", panel=SAFETY
+        "--yes", help="accept changes without a question; required without a terminal", panel=SAFETY
     )
-    diff: bool = switch("--diff", help="show the changed text, too", panel=OUTPUT)
+    diff: bool = switch("--diff", help="also show the changed text", panel=OUTPUT)
 
 
 @command(
     examples=(
-        ("cogcli config trust", "the project around you, as it is now"),
+        ("cogcli config trust", "the project around you, in its present state"),
         ("cogcli config trust --diff", "what a change means, and its text"),
         ("cogcli config trust --folder", "a project of your own, including later changes"),
     ),

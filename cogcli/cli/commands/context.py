@@ -21,10 +21,10 @@ from cogcli.core.terminal_text import visible
     examples=(
         (
             "cogcli context compile request.json --pack support-desk@4.0.0 | jq .redactions",
-            "what is kept from the model?",
+            "what the model does not see",
         ),
-        ("cogcli context compile --message refund --pack support-desk@4.0.0", "of a message alone"),
-        ("cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml", "by the pack's file"),
+        ("cogcli context compile --message refund --pack support-desk@4.0.0", "for a message alone"),
+        ("cogcli context compile request.json --pack packs/support-desk/4.0.0.yaml", "with the pack's file"),
     ),
     exits=(0, 1, 2, 3, 4),
 )
@@ -33,7 +33,9 @@ def compile(
     request: Annotated[str | None, argument("[REQUEST.json]")] = None,
     *,
     message: Annotated[str | None, text("--message", "TEXT", "the request, without a file")] = None,
-    pack: Annotated[str | None, text("--pack", "ID[@VERSION]|FILE", "the pack", completes="packs")] = None,
+    pack: Annotated[
+        str | None, text("--pack", "ID[@VERSION]|FILE", "the pack to use", completes="packs")
+    ] = None,
 ) -> int:
     """Compile the context of a request: no model is asked, no episode is written. 4 where the request is refused, 1
     where policy or tools find no room."""
@@ -58,7 +60,7 @@ def compile(
 @command(
     examples=(
         ("cogcli context explain @last", "what was in the context, what was not, and why"),
-        ("cogcli context explain @last --why payments.refund", "why is a capability on the surface, or not?"),
+        ("cogcli context explain @last --why payments.refund", "why a capability is offered, or not"),
         ("cogcli context explain @last --turn 1 --json | jq .context.placements", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -88,7 +90,7 @@ def explain(
 @command(
     examples=(
         ("cogcli context diff @last~1 @last", "the last turns of two episodes"),
-        ("cogcli context diff '@last#1' '@last#2'", "two turns of one"),
+        ("cogcli context diff '@last#1' '@last#2'", "two turns of one episode"),
         ("cogcli context diff @last~1 @last --exit-code --json", "for scripts"),
     ),
     exits=(0, 1, 2, 3),
@@ -98,7 +100,7 @@ def diff(
     first: Annotated[str, argument("EP[#TURN]", "episodes")],
     second: Annotated[str, argument("EP[#TURN]", "episodes")],
     *,
-    exit_code: Annotated[bool, switch("--exit-code", help="1 if they differ", panel=OUTPUT)] = False,
+    exit_code: Annotated[bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)] = False,
 ) -> int:
     """Compare the contexts of two turns: blocks in, out and cut, each with the reason, and what of their origin
     differs."""

@@ -15,7 +15,7 @@ from cogcli.report.compare import Side, compare, comparison_object, lines, side_
 
 @command(
     examples=(
-        ("cogcli diff", "the newest with the one before"),
+        ("cogcli diff", "the newest run with the one before"),
         ("cogcli diff @last~5 @last", "with an older one"),
         ("cogcli diff ep_01M7XJNZDYM9 @last --exit-code", "for scripts"),
     ),
@@ -26,7 +26,7 @@ def diff(
     first: Annotated[str | None, argument("[EP EP]", "episodes")] = None,
     second: Annotated[str | None, argument("", "episodes")] = None,
     *,
-    exit_code: Annotated[bool, switch("--exit-code", help="1 if they differ", panel=OUTPUT)] = False,
+    exit_code: Annotated[bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)] = False,
 ) -> int:
     """Compare the two that are named, or the newest with the one before."""
     if first is not None and second is None:

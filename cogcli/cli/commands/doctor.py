@@ -22,7 +22,7 @@ _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "ski
 
 @command(
     examples=(
-        ("cogcli doctor --fix", "put right what is safe, then all checks"),
+        ("cogcli doctor --fix", "repair what is safe, then check"),
         ("cogcli doctor --net --strict", "in CI"),
         ("cogcli doctor --json | jq .checks", "for scripts"),
     ),
@@ -34,12 +34,13 @@ def doctor(
     net: Annotated[
         bool,
         switch(
-            "--net", help="ask the servers of services, without secrets, and the language model, with its key"
+            "--net",
+            help="also reach the servers of services (without secrets) and the language model (with its key)",
         ),
     ] = False,
-    strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    strict: Annotated[bool, switch("--strict", help="fail on warnings, too")] = False,
     fix: Annotated[
-        bool, switch("--fix", help="first do what is safe: .gitignore, schemas for editors")
+        bool, switch("--fix", help="first repair what is safe: .gitignore, editor schemas")
     ] = False,
     report: Reports,
 ) -> int:

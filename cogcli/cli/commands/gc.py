@@ -16,22 +16,24 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 class GcFlags(Flags):
     """What is to go, and what is to stay."""
 
-    keep: int | None = integer("--keep", "keep so many of the newest", least=0, most=10**9)
-    older_than: str | None = text("--older-than", "AGE", "only older ones: 30d, 12h, 45m")
+    keep: int | None = integer("--keep", "keep the newest N", least=0, most=10**9)
+    older_than: str | None = text("--older-than", "AGE", "only episodes older than AGE: 30d, 12h, 45m")
     outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
-    expired: bool = switch("--expired", help="only those that the pack they ran under keeps no longer")
-    dry_run: bool = switch("--dry-run", help="tell what would go; remove nothing")
-    yes: bool = switch("--yes", help="do not ask; needed without a terminal", panel=SAFETY)
+    expired: bool = switch("--expired", help="only episodes whose retention by their pack has ended")
+    dry_run: bool = switch("--dry-run", help="list what would be removed; remove nothing")
+    yes: bool = switch("--yes", help="remove without a question; required without a terminal", panel=SAFETY)
     pin: list[str] = text(
-        "--pin", "EP", "keep this episode whatever happens (repeatable)", SAFETY, completes="episodes"
+        "--pin", "EP", "keep this episode always (repeatable)", SAFETY, completes="episodes"
     )
-    unpin: list[str] = text("--unpin", "EP", "no longer (repeatable)", SAFETY, completes="episodes")
+    unpin: list[str] = text(
+        "--unpin", "EP", "remove the pin of this episode (repeatable)", SAFETY, completes="episodes"
+    )
 
 
 @command(
     examples=(
-        ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would go?"),
-        ("cogcli gc --expired --yes", "in scripts: what packs keep no longer"),
+        ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would be removed?"),
+        ("cogcli gc --expired --yes", "in scripts: episodes past their retention"),
         ("cogcli gc --pin @last", "keep this one"),
     ),
     exits=(0, 2, 3, 130),

@@ -15,8 +15,8 @@ from cogcli.core.problems import suggestion
 @command(
     examples=(
         ("cogcli help run", "a command"),
+        ("cogcli help commands", "all commands, a line each"),
         ("cogcli help exit-codes", "a topic"),
-        ("cogcli help inputs", "another"),
     ),
     most=3,
 )
@@ -29,10 +29,10 @@ def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]"
 
 
 def _text(name: str) -> str:
-    if not name or name in COMMANDS or verbs(name):
-        from cogcli.cli.command_help import help_text
+    if not name or name == "commands" or name in COMMANDS or verbs(name):
+        from cogcli.cli.command_help import commands_text, help_text
 
-        return help_text(name)
+        return commands_text() if name == "commands" else help_text(name)
     if name in TOPICS:
         return topic(name)
     hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"

@@ -14,8 +14,11 @@ from cogcli.core.terminal_text import visible, visible_block
 
 @command(
     examples=(
-        ("cogcli import agent-skills ../agent-skills ../agent-skill-registry", "the tool, then its registry"),
-        ("cogcli import agent-skills ../agent-skills", "with the registry in it, or beside it"),
+        (
+            "cogcli import agent-skills ../agent-skills ../agent-skill-registry",
+            "the runtime, then its registry",
+        ),
+        ("cogcli import agent-skills ../agent-skills", "the registry is inside it or next to it"),
         (
             "cogcli import agent-skills ../agent-skills --json | jq -r '.setup.files[\"cogcli.toml\"]'",
             "one file",

@@ -58,7 +58,7 @@ def _examples_of(name: str) -> tuple[str, str, str]:
 
 def _ls_examples(name: str) -> Examples:
     return (
-        (f"cogcli {name} --domain text --usable", "some"),
+        (f"cogcli {name} --domain text --usable", "a part of them"),
         (f"cogcli {name} --tag document", "by a tag"),
         (f"cogcli {name} --format jsonl", "for scripts"),
     )
@@ -77,7 +77,7 @@ def _search_examples(name: str) -> Examples:
     word, _, _ = _examples_of(name)
     return (
         (f"cogcli {name} {word}", "by a word"),
-        (f"cogcli {name} text {word} --limit 3", "by several"),
+        (f"cogcli {name} text {word} --limit 3", "by several words"),
         (f"cogcli {name} {word} --format jsonl", "for scripts"),
     )
 
@@ -144,9 +144,9 @@ def _columns(context: CommandContext, flags: ListFlags, rows: list[dict[str, Any
 def _show_examples(name: str) -> Examples:
     line = f"cogcli {name} {_examples_of(name)[1]}"
     if name.startswith("skills "):
-        words = ("what it takes", "its YAML", ".spec.inputs")
+        words = ("its inputs and outputs", "its YAML", ".spec.inputs")
     else:
-        words = ("what it says", "its file", ".spec")
+        words = ("its fields", "its file", ".spec")
     return (
         (line, words[0]),
         (f"{line} --source", words[1]),
@@ -174,9 +174,9 @@ def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
 def _explain_examples(name: str) -> Examples:
     line = f"cogcli {name} {_examples_of(name)[2]}"
     return (
-        (line, "in words"),
+        (line, "as text"),
         (f"{line} --json | jq .explanation", "for scripts"),
-        (f"{line} -C ../other", "as another project has it"),
+        (f"{line} -C ../other", "in another project"),
     )
 
 

@@ -15,7 +15,7 @@ from cogcli.core.strict_json import MAX_BYTES
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
-Tenant = Annotated[str | None, text("--tenant", "ID", "whose knowledge it is", default="local")]
+Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the knowledge", default="local")]
 
 
 @command(
@@ -50,8 +50,12 @@ def query(
     context: CommandContext,
     entity: Annotated[str, argument("TYPE:ID")],
     *,
-    hops: Annotated[int | None, integer("--hops", "how far to look", least=1, most=8, default="1")] = None,
-    at: Annotated[str | None, text("--at", "SNAPSHOT", "of this state, not of the latest")] = None,
+    hops: Annotated[
+        int | None, integer("--hops", "the number of hops to follow", least=1, most=8, default="1")
+    ] = None,
+    at: Annotated[
+        str | None, text("--at", "SNAPSHOT", "query this snapshot instead of the latest one")
+    ] = None,
     tenant: Tenant = None,
 ) -> int:
     """Write the edges around an entity, one JSON object a line."""

@@ -27,13 +27,13 @@ from cogcli.report.styled_text import style_of
 def ls(
     context: CommandContext,
     *,
-    limit: Annotated[int, integer("--limit", "at most so many", least=1, most=10**9, default="20")] = 20,
+    limit: Annotated[int, integer("--limit", "at most N", least=1, most=10**9, default="20")] = 20,
     all: Annotated[bool, switch("--all", help="no limit")] = False,
     skill: Annotated[str | None, text("--skill", "ID", "only runs of this skill", completes="skills")] = None,
     outcome: Annotated[str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")] = None,
     tag: Annotated[list[str], text("--tag", "k=v", "only with this tag (repeatable)")],
-    trace_id: Annotated[str | None, text("--trace-id", "ID", "only of this trace")] = None,
-    since: Annotated[str | None, text("--since", "AGE", "only younger ones: 30d, 12h, 45m")] = None,
+    trace_id: Annotated[str | None, text("--trace-id", "ID", "only runs of this trace")] = None,
+    since: Annotated[str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")] = None,
     flags: ListFlags,
 ) -> int:
     """List what fits."""

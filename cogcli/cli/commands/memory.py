@@ -24,8 +24,8 @@ ProposalId = Annotated[str, argument("ID")]
 class ScopeFlags(Flags):
     """Whose memory it is."""
 
-    tenant: str | None = text("--tenant", "ID", "whose memory it is", default="local, or the pack's")
-    user: str | None = text("--user", "ID", "of this user of the tenant")
+    tenant: str | None = text("--tenant", "ID", "the tenant of the memory", default="local, or the pack's")
+    user: str | None = text("--user", "ID", "only this user")
 
 
 class RecallFlags(ScopeFlags):
@@ -39,14 +39,17 @@ class RecallFlags(ScopeFlags):
         SAFETY,
     )
     pack: str | None = text(
-        "--pack", "ID[@VERSION]|FILE", "its tenant, classification, lifetimes and number", completes="packs"
+        "--pack",
+        "ID[@VERSION]|FILE",
+        "use the tenant, classification, lifetimes and limit of this pack",
+        completes="packs",
     )
 
 
 class DecisionFlags(ScopeFlags):
     """Who decides."""
 
-    by: str | None = text("--by", "NAME", "who decides", SAFETY, default="OS user")
+    by: str | None = text("--by", "NAME", "the name of the person who decides", SAFETY, default="OS user")
 
 
 @command(
@@ -60,7 +63,7 @@ class DecisionFlags(ScopeFlags):
 def ls(
     context: CommandContext,
     *,
-    why: Annotated[str | None, text("--why", "ID", "all about one, in whatever state")] = None,
+    why: Annotated[str | None, text("--why", "ID", "explain one memory or proposal in any state")] = None,
     flags: ListFlags,
     scope: RecallFlags,
 ) -> int:
@@ -85,7 +88,7 @@ def ls(
 def proposals(
     context: CommandContext,
     *,
-    all: Annotated[bool, switch("--all", help="also what was rejected or superseded")] = False,
+    all: Annotated[bool, switch("--all", help="also list rejected and superseded proposals")] = False,
     flags: ListFlags,
     scope: ScopeFlags,
 ) -> int:
@@ -134,7 +137,7 @@ def reject(
     context: CommandContext,
     id: ProposalId,
     *,
-    reason: Annotated[str | None, text("--reason", "TEXT", "why", SAFETY)] = None,
+    reason: Annotated[str | None, text("--reason", "TEXT", "the reason", SAFETY)] = None,
     flags: DecisionFlags,
 ) -> int:
     """Reject a proposal, or take back what was promoted: proposed again, it is closed."""

@@ -25,9 +25,9 @@ _COLUMNS = (
 
 @command(
     examples=(
-        ("cogcli metrics", "over every run of an agent"),
+        ("cogcli metrics", "all runs of agents"),
         ("cogcli metrics --pack support-desk --since 7d --check", "are the targets of the pack met?"),
-        ("cogcli metrics @last --json | jq .metrics.measures", "of one run, for scripts"),
+        ("cogcli metrics @last --json | jq .metrics.measures", "one run, for scripts"),
     ),
     exits=(0, 1, 2, 3),
     most=10_000,
@@ -40,9 +40,9 @@ def metrics(
         str | None, text("--pack", "ID[@VERSION]", "only runs under this pack", completes="packs")
     ] = None,
     intent: Annotated[str | None, text("--intent", "ID", "only runs of this intent")] = None,
-    since: Annotated[str | None, text("--since", "AGE", "only younger ones: 30d, 12h, 45m")] = None,
+    since: Annotated[str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")] = None,
     check: Annotated[
-        bool, switch("--check", help="1 if a target of a pack is missed, 3 if a run cannot be read")
+        bool, switch("--check", help="exit 1 if a pack target is missed, 3 if a run cannot be read")
     ] = False,
     flags: ListFlags,
 ) -> int:

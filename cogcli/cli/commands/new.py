@@ -12,14 +12,16 @@ from cogcli.cli.render_error import next_lines, redirect_command
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible
 
-Channel = Annotated[str, text("--channel", "WORD", "the channel of the files", OUTPUT, default="local")]
+Channel = Annotated[
+    str, text("--channel", "WORD", "the channel folder of the new files", OUTPUT, default="local")
+]
 Force = Annotated[bool, switch("--force", help="replace files that exist", panel=OUTPUT)]
 
 
 @command(
     examples=(
         ("cogcli new project shop", "a directory with a skill that runs at once"),
-        ("cogcli new project .", "here; no file that is here changes"),
+        ("cogcli new project .", "in this directory; existing files stay"),
         ("cogcli new project shop --json | jq -r '.created[]'", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -33,7 +35,7 @@ def project(context: CommandContext, name: Annotated[str, argument("NAME")], *, 
 @command(
     examples=(
         ("cogcli new pack shop-desk", "an agent that may read, version 1.0.0"),
-        ("cogcli pack check shop-desk@1.0.0", "is it right?"),
+        ("cogcli pack check shop-desk@1.0.0", "check it"),
         ("cogcli new pack shop-desk --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -45,7 +47,7 @@ def pack(context: CommandContext, id: Annotated[str, argument("ID")], *, force: 
 
 @command(
     examples=(
-        ("cogcli new skill shop.report", "one that runs as it is"),
+        ("cogcli new skill shop.report", "a skill that runs at once"),
         ("cogcli new skill shop.brief --like text.brief", "a copy of another one, comments and all"),
         ("cogcli new skill --like text.brief", "as text.my-brief"),
     ),
@@ -55,7 +57,7 @@ def skill(
     context: CommandContext,
     id: Annotated[str | None, argument("[ID]")] = None,
     *,
-    like: Annotated[str | None, text("--like", "SKILL", "copy this one", INPUT, completes="skills")] = None,
+    like: Annotated[str | None, text("--like", "SKILL", "copy this skill", INPUT, completes="skills")] = None,
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
@@ -67,7 +69,7 @@ def skill(
 @command(
     examples=(
         ("cogcli new capability orders.item.read", "a contract: inputs, outputs, effects"),
-        ("cogcli capabilities show orders.item.read", "what it says"),
+        ("cogcli capabilities show orders.item.read", "its fields"),
         ("cogcli new capability orders.item.read --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -86,7 +88,7 @@ def capability(context: CommandContext, id: Annotated[str, argument("ID")], *, f
         ("cogcli new binding orders --from-openapi openapi.json --all", "all of them, as orders.OPERATION"),
         (
             "cogcli new binding orders --from-openapi api.yaml --all --base-url http://127.0.0.1:8000",
-            "where the document names no address",
+            "if the document names no address",
         ),
     ),
     exits=(0, 2, 3),
@@ -96,11 +98,13 @@ def binding(
     id: Annotated[str, argument("CAP")],
     *,
     from_openapi: Annotated[
-        str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML; needed", INPUT)
+        str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML; required", INPUT)
     ] = "",
-    operation: Annotated[str | None, text("--operation", "ID", "the one to bind", INPUT)] = None,
-    all: Annotated[bool, switch("--all", help="bind all; CAP begins their ids", panel=INPUT)] = False,
-    base_url: Annotated[str | None, text("--base-url", "URL", "where the service is", INPUT)] = None,
+    operation: Annotated[str | None, text("--operation", "ID", "the operation to bind", INPUT)] = None,
+    all: Annotated[
+        bool, switch("--all", help="bind all operations; CAP begins their ids", panel=INPUT)
+    ] = False,
+    base_url: Annotated[str | None, text("--base-url", "URL", "the address of the service", INPUT)] = None,
     channel: Channel = "local",
     force: Force = False,
 ) -> int:

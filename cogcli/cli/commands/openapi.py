@@ -28,13 +28,13 @@ class ScenarioFlags(Flags):
     """Which scenarios are called, and how."""
 
     all: bool = switch("--all", help="every scenario")
-    scenario: list[str] = text("--scenario", "FILE", "this one: a file, or a name of the list (repeatable)")
+    scenario: list[str] = text("--scenario", "FILE", "a scenario file, or a name of the list (repeatable)")
     scenarios_dir: str | None = text(
-        "--scenarios-dir", "DIR", "where scenarios are", default="tooling/PROTOCOL_scenarios"
+        "--scenarios-dir", "DIR", "the directory of scenarios", default="tooling/PROTOCOL_scenarios"
     )
     protocol: Protocol
-    live: bool = switch("--live", help="call the services themselves where a scenario names no mock server")
-    jobs: int | None = integer("--jobs", "scenarios at a time", least=1, most=64, default="4")
+    live: bool = switch("--live", help="call the real services of scenarios without a mock server")
+    jobs: int | None = integer("--jobs", "number of scenarios at a time", least=1, most=64, default="4")
     report: Reports
 
 
@@ -131,7 +131,7 @@ def verify_invoker(context: CommandContext, *, protocol: Protocol = "openapi", r
 @command(
     examples=(
         ("cogcli openapi verify-errors", "every row of the failure model"),
-        ("cogcli openapi verify-errors --json | jq -r '.scenarios[].id'", "which there are"),
+        ("cogcli openapi verify-errors --json | jq -r '.scenarios[].id'", "list them"),
         ("cogcli openapi verify-errors --report junit:errors.xml", "for CI"),
     ),
     exits=(0, 1, 2, 3),

@@ -50,8 +50,8 @@ def hash_of(context: CommandContext, pack: PackName) -> int:
 @command(
     examples=(
         ("cogcli pack pin support-desk@4.0.0", "this version from now on"),
-        ("cogcli pack pin support-desk --env prod", "what is pinned here, in production, too"),
-        ("cogcli pack pin support-desk --remove", "none any more"),
+        ("cogcli pack pin support-desk --env prod", "the same pin for production"),
+        ("cogcli pack pin support-desk --remove", "remove the pin"),
     ),
     exits=(0, 1, 2, 3),
 )
@@ -59,8 +59,10 @@ def pin(
     context: CommandContext,
     pack: Annotated[str, argument("ID[@VERSION]", "packs")],
     *,
-    env: Annotated[str | None, text("--env", "NAME", "where COGCLI_ENV is NAME", default="none")] = None,
-    remove: Annotated[bool, switch("--remove", help="take the pin of an id away")] = False,
+    env: Annotated[
+        str | None, text("--env", "NAME", "for the environment that COGCLI_ENV names", default="none")
+    ] = None,
+    remove: Annotated[bool, switch("--remove", help="remove the pin of this id")] = False,
 ) -> int:
     """Pin a pack in the project's `cogcli.toml`, with its hash, if `pack check` and `policy test` pass."""
     if remove:

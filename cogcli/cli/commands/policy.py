@@ -69,7 +69,7 @@ def test(context: CommandContext, pack: PackName) -> int:
             "cogcli policy eval support-desk@4.0.0 --capability payments.refund --data call.json | jq .reads",
             "what did the rules look at?",
         ),
-        ("cogcli pack check support-desk@4.0.0", "are its rules right?"),
+        ("cogcli pack check support-desk@4.0.0", "check its rules"),
     ),
     exits=(0, 2, 3, 4, 5),
 )
@@ -80,7 +80,9 @@ def evaluate(
     capability: Annotated[
         str | None, text("--capability", "CAP", "the call's capability", completes="capabilities")
     ],
-    data: Annotated[str | None, text("--data", "FILE", "what rules see of the call, as JSON or YAML")],
+    data: Annotated[
+        str | None, text("--data", "FILE", "the facts of the call that rules read, as JSON or YAML")
+    ],
 ) -> int:
     """What the three checks say of a call: 0 it may be made, 4 it may not, 5 a person decides."""
     if capability is None or data is None:
@@ -98,11 +100,11 @@ def evaluate(
 
 @command(
     examples=(
-        ("cogcli policy explain @last", "each governed call: stages, rules, what was read, what decided"),
+        ("cogcli policy explain @last", "every governed call: stages, rules, facts"),
         ("cogcli policy explain @last --call refund", "one call"),
         (
             "cogcli policy explain @last --json | jq '.calls[].flips[0]'",
-            "the nearest number that decides otherwise",
+            "the nearest number that changes the decision",
         ),
     ),
     exits=(0, 2, 3),
@@ -136,10 +138,10 @@ def explain(
 @command(
     examples=(
         ("cogcli policy diff support-desk@4.0.0 new.yaml", "which rules differ"),
-        ("cogcli policy diff support-desk@4.0.0 new.yaml --over @last", "which recorded decisions change"),
+        ("cogcli policy diff support-desk@4.0.0 new.yaml --over @last", "recorded decisions that change"),
         (
             "cogcli policy diff support-desk@4.0.0 new.yaml --over .cogcli/episodes --json",
-            "over all, for scripts",
+            "all episodes, for scripts",
         ),
     ),
     exits=(0, 1, 2, 3),
@@ -153,7 +155,7 @@ def diff(
     *,
     over: Annotated[
         list[str],
-        text("--over", "EP...", "decide these again: episodes, or directories of them", completes="episodes"),
+        text("--over", "EP...", "judge the calls of these episodes again", completes="episodes"),
     ],
 ) -> int:
     """Compare the policies of two packs, and what they say of recorded calls: 1 where a decision changes, or nobody can

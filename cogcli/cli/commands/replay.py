@@ -24,8 +24,8 @@ from cogcli.runs import replay as runs
 @command(
     examples=(
         ("cogcli replay @last", "the newest episode"),
-        ("cogcli replay @last --at 3", "what was known after event 3"),
-        ("cogcli replay ./mailed/ep_01M7XJNZDYM9", "a copy, with no project around it"),
+        ("cogcli replay @last --at 3", "the state after event 3"),
+        ("cogcli replay ./mailed/ep_01M7XJNZDYM9", "a copy outside of any project"),
     ),
     exits=(0, 1, 2, 3),
 )
@@ -35,7 +35,7 @@ def replay(
     *,
     at: Annotated[
         int | None,
-        integer("--at", "the state as it was after this event", least=0, most=10**9, metavar="SEQ"),
+        integer("--at", "print the state after this event", least=0, most=10**9, metavar="SEQ"),
     ] = None,
 ) -> int:
     """Replay one episode, or with `--at` write its state after one event."""

@@ -43,7 +43,7 @@ def report(
         str | None, text("-o", "FILE|-", "the file, or stdout", OUTPUT, default="report-EP.html")
     ] = None,
     force: Annotated[bool, switch("--force", help="overwrite the file of -o", panel=OUTPUT)] = False,
-    open: Annotated[bool, switch("--open", help="show it in the browser", panel=OUTPUT)] = False,
+    open: Annotated[bool, switch("--open", help="open the page in the browser", panel=OUTPUT)] = False,
 ) -> int:
     """Write one self-contained HTML page about an episode, or a comparison of several; the answer is its path, and on a
     terminal its size."""

@@ -33,14 +33,14 @@ _SETTINGS: Final = (
     "durability",
 )
 """Flags that replace options of the earlier run, under the names of their settings."""
-_EFFECTS: Final = "an effect that would happen again: reuse its answer, repeat or fail it (repeatable)"
+_EFFECTS: Final = "an effect that would happen again: reuse its answer, repeat it, or fail (repeatable)"
 
 
 @command(
     examples=(
-        ("cogcli rerun @failed --from summarize", "keep what stands before, try again from there"),
+        ("cogcli rerun @failed --from summarize", "keep the steps before it, try again"),
         ("cogcli rerun @last -p max_words=40", "all of it with another input"),
-        ("cogcli rerun @failed --failed-items", "of a loop only what is left"),
+        ("cogcli rerun @failed --failed-items", "in a loop, only the items that are left"),
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),
 )
@@ -53,7 +53,7 @@ def rerun(
         text("--from", "STEP", "the first step to run again", EXECUTION, default="first", completes="steps"),
     ] = None,
     failed_items: Annotated[
-        bool, switch("--failed-items", help="of loops only the items that are not done", panel=EXECUTION)
+        bool, switch("--failed-items", help="in loops, run only the items that are not done", panel=EXECUTION)
     ] = False,
     effects: Annotated[list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY, completes="effects")],
     flags: RerunFlags,

@@ -33,43 +33,44 @@ from cogcli.runs.resume import ResumeRequest
 
 _RESUMED = ("pending", "interrupted")
 _MOST_NAMED = 5
-_IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say that it is done (repeatable)"
+_IN_DOUBT = "settle an effect that may have happened: rerun, skip, fail or done (repeatable)"
 
 
 class ResumeFlags(Flags):
     """The answers to what a run waits for."""
 
     approve: list[str] = text("--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY)
-    reject: list[str] = text("--reject", "ID|GATE|CAP", "refuse it: the step is vetoed (repeatable)", SAFETY)
-    by: str | None = text("--by", "NAME[:ROLE]", "who answers", SAFETY, default="OS user")
-    reason: str | None = text("--reason", "TEXT", "why", SAFETY)
+    reject: list[str] = text(
+        "--reject", "ID|GATE|CAP", "refuse this one action: the step is vetoed (repeatable)", SAFETY
+    )
+    by: str | None = text("--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user")
+    reason: str | None = text("--reason", "TEXT", "the reason", SAFETY)
     in_doubt: list[str] = text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)
     output: list[str] = text(
-        "--output", "[STEP=]JSON", "with done: what it answered, as JSON or @FILE (repeatable)", SAFETY
+        "--output", "[STEP=]JSON", "with done: the answer of the call, as JSON or @FILE (repeatable)", SAFETY
     )
     allow_changed_specs: bool = switch(
-        "--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY
+        "--allow-changed-specs", help="resume although specs have changed since", panel=SAFETY
     )
     allow_host: AllowHost
-    head: str | None = text(
-        "--head", "HASH", "you know the log that ends with this hash, and allow what it records", SAFETY
-    )
-    abort: bool = switch(
-        "--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY
-    )
+    head: str | None = text("--head", "HASH", "allow what the log records: you know its last hash", SAFETY)
+    abort: bool = switch("--abort", help="close the run: call nothing more, end it as aborted", panel=SAFETY)
     timeout: float | None = seconds(
-        "--timeout", "seconds from now on", EXECUTION, default="what is left of those it had"
+        "--timeout",
+        "limit of the rest of the run in seconds",
+        EXECUTION,
+        default="what is left of those it had",
     )
     progress: Progress
 
 
 @command(
     examples=(
-        ("cogcli resume @last", "go on"),
-        ("cogcli resume @last --approve release.publish", "allow what it asks for, and go on"),
+        ("cogcli resume @last", "resume the newest run"),
+        ("cogcli resume @last --approve release.publish", "approve its request, and resume"),
         (
             "cogcli resume @last --in-doubt done --output @answer.json",
-            "it did happen, and this was its answer",
+            "the call did happen, with this answer",
         ),
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),

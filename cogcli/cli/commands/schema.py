@@ -18,7 +18,7 @@ from cogcli.core.terminal_text import visible
 
 @command(
     examples=(
-        ("cogcli schema", "which there are"),
+        ("cogcli schema", "list them"),
         ("cogcli schema skill > skill.schema.json", "one"),
         ("cogcli schema --all -o .cogcli/schemas", "all, with the ids of this project, for an editor"),
     )
@@ -28,7 +28,7 @@ def schema(
     name: Annotated[str | None, argument("[NAME]", NAMES)] = None,
     *,
     all: Annotated[bool, switch("--all", help="write every schema")] = False,
-    o: Annotated[str | None, text("-o", "DIR", "where --all writes", OUTPUT)] = None,
+    o: Annotated[str | None, text("-o", "DIR", "the directory for --all", OUTPUT)] = None,
 ) -> int:
     """Answer with a schema, with the names, or with the files written."""
     if all and name is not None:

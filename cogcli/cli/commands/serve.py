@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
 @command(
     examples=(
-        ("cogcli serve mcp", "what a client starts"),
+        ("cogcli serve mcp", "the command for an MCP client"),
         ("cogcli serve mcp --skill text.brief", "one tool, named text__brief"),
         ("cogcli serve mcp --http 8765", "on http://127.0.0.1:8765/mcp"),
     ),
@@ -43,12 +43,12 @@ def serve_mcp(
     *,
     http: Annotated[
         str | None,
-        text("--http", "[HOST:]PORT", "listen there instead; on loopback, unless a token is asked for"),
+        text("--http", "[HOST:]PORT", "listen on HTTP instead; loopback only, unless a token is required"),
     ] = None,
     token_file: Annotated[
         str | None,
         text(
-            "--token-file", "FILE", "with --http: every request must bear the token in this file", SAFETY
+            "--token-file", "FILE", "with --http: every request must carry the token in this file", SAFETY
         ),
     ] = None,
     skill: Annotated[
@@ -60,7 +60,7 @@ def serve_mcp(
     tool_names: Annotated[
         str,
         choice(
-            "--tool-names", "WORD", ("underscore", "dots"), "dots of ids as `__`, or as they are",
+            "--tool-names", "WORD", ("underscore", "dots"), "write the dots of ids as `__`, or unchanged",
             default="underscore",
         ),
     ] = "underscore",

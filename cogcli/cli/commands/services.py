@@ -29,7 +29,8 @@ def refresh(
     service: Annotated[str, argument("ID", "services")],
     *,
     accept: Annotated[
-        bool, switch("--accept", help="agree: write cogcli.lock.json, or the document", panel=SAFETY)
+        bool,
+        switch("--accept", help="accept the offer: write cogcli.lock.json, or the document", panel=SAFETY),
     ] = False,
 ) -> int:
     """Show the differences; with `--accept` write the lock, or the document."""

@@ -26,7 +26,7 @@ def export_folders(
     context: CommandContext,
     ids: Annotated[list[str], argument("ID...", "skills")],
     *,
-    to: Annotated[str, text("--to", "DIR", "where the folders go; needed", OUTPUT)] = "",
+    to: Annotated[str, text("--to", "DIR", "the directory for the folders; required", OUTPUT)] = "",
 ) -> int:
     """Write the folders; answer with the files."""
     if not to:
@@ -37,7 +37,10 @@ def export_folders(
 @command(
     examples=(
         ("cogcli skills import ./pdf-forms --capability llm.text.generate", "as imported.pdf-forms"),
-        ("cogcli skills import ./release-notes --capability text.content.summarize", "with one that is here"),
+        (
+            "cogcli skills import ./release-notes --capability text.content.summarize",
+            "with another capability",
+        ),
         ("cogcli skills import ./pdf-forms --capability llm.text.generate --json", "for scripts"),
     ),
     exits=(0, 2, 3),
@@ -47,7 +50,10 @@ def import_folder(
     folder: Annotated[str, argument("DIR")],
     *,
     capability: Annotated[
-        str, text("--capability", "CAP", "what is called with the text; needed", completes="capabilities")
+        str,
+        text(
+            "--capability", "CAP", "the capability that receives the text; required", completes="capabilities"
+        ),
     ] = "",
 ) -> int:
     """Write the skill; answer with its file."""

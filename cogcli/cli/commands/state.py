@@ -36,19 +36,19 @@ class StateFlags(Flags):
     """What of the document is asked for."""
 
     path: str | None = text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)
-    default: str | None = text("--default", "V", "what an absent path prints, with exit 0", OUTPUT)
+    default: str | None = text("--default", "V", "print this for an absent path, with exit 0", OUTPUT)
     format: str | None = choice(
         "--format", "WORD", ("raw", "json"), "text bare, or as JSON", OUTPUT, default="raw"
     )
-    check: bool = switch("--check", help="is it what its events project, byte for byte?")
-    project: bool = switch("--project", help="the document rebuilt from the events")
+    check: bool = switch("--check", help="compare it with the projection of its events, byte for byte")
+    project: bool = switch("--project", help="rebuild the document from the events")
 
 
 @command(
     examples=(
         ("cogcli state show @last", "a summary"),
         ("cogcli state show @last --path outcomes.status", "one value"),
-        ("cogcli state show @last --check", "is it what its events say?"),
+        ("cogcli state show @last --check", "compare it with its events"),
     ),
     exits=(0, 1, 2, 3),
 )

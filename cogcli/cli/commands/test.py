@@ -26,7 +26,7 @@ from cogcli.verification.check_result import FAILED, SKIPPED, CheckResult
 @command(
     examples=(
         ("cogcli test", "all cases of the project"),
-        ("cogcli test 'text.*' --coverage", "those of some skills, and what of these ran"),
+        ("cogcli test 'text.*' --coverage", "some skills, and which steps ran"),
         ("cogcli test --record @last", "a case of an episode"),
     ),
     exits=(0, 1, 2, 3),
@@ -35,12 +35,16 @@ def run_tests(
     context: CommandContext,
     words: Annotated[list[str], argument("[SKILL|GLOB|PATH ...]", "skills")],
     *,
-    coverage: Annotated[bool, switch("--coverage", help="what of the skills ran", panel=OUTPUT)] = False,
-    jobs: Annotated[int, integer("--jobs", "cases at a time", least=1, most=64, default="4")] = 4,
+    coverage: Annotated[
+        bool, switch("--coverage", help="show which steps and branches ran", panel=OUTPUT)
+    ] = False,
+    jobs: Annotated[int, integer("--jobs", "number of cases at a time", least=1, most=64, default="4")] = 4,
     record: Annotated[
         str | None, text("--record", "EP", "make a case of an episode", completes="episodes")
     ] = None,
-    update: Annotated[bool, switch("--update", help="expect the outputs that failed cases gave")] = False,
+    update: Annotated[
+        bool, switch("--update", help="accept the outputs of failed cases as expected")
+    ] = False,
     report: Reports,
 ) -> int:
     """Run test cases; exit code 1 if one fails, 3 if one cannot be read."""

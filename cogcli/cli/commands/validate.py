@@ -38,7 +38,7 @@ FORMATS = ("text", "concise", "github", "jsonl")
 
 @command(
     examples=(
-        ("cogcli validate --fix", "and correct what has one right answer"),
+        ("cogcli validate --fix", "correct what has one right answer"),
         ("cogcli validate --report junit:junit.xml --report sarif:cogcli.sarif", "for CI"),
         ("cogcli validate --strict --format github", "in CI"),
     ),
@@ -55,13 +55,13 @@ def validate(
             "--report", "KIND:PATH", _REPORT, OUTPUT, completes=("junit:", "sarif:", "json:", "md:", "github")
         ),
     ],
-    strict: Annotated[bool, switch("--strict", help="warnings of your own files fail, too")] = False,
+    strict: Annotated[bool, switch("--strict", help="fail on warnings of your own files, too")] = False,
     fix: Annotated[
-        bool, switch("--fix", help="correct what has one right answer in your own files, comments kept")
+        bool, switch("--fix", help="correct your own files where only one answer is right")
     ] = False,
     watch: Annotated[bool, switch("--watch", help="check again whenever a file changes")] = False,
     stdin_filename: Annotated[
-        str | None, text("--stdin-filename", "FILE", "the file that the text read by `-` stands for")
+        str | None, text("--stdin-filename", "FILE", "the file name of the text that `-` reads")
     ] = None,
 ) -> int:
     """Check all, or the paths given."""

@@ -37,12 +37,14 @@ from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import unfinished_state
 
-_REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
+_REPAIR = "first finish an unsealed run, and move a damaged last line away"
 _PARTLY = ("checkpoint.partial", "signature.partial")
 _UNCHECKED = ("signature.unknown", "signature.unchecked")
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
-_ANCHOR = "with --all: find what was deleted, shortened or replaced since `verify --heads` wrote FILE"
+_ANCHOR = (
+    "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
+)
 
 
 @command(
@@ -60,7 +62,7 @@ def verify(
     *,
     all: Annotated[bool, switch("--all", help="every episode of the runs directory")] = False,
     key: Annotated[str | None, text("--key", "FILE", "the key that must have signed it")] = None,
-    head: Annotated[str | None, text("--head", "HASH", "the hash that its log must end with")] = None,
+    head: Annotated[str | None, text("--head", "HASH", "the hash that the log must end with")] = None,
     require_signature: Annotated[
         bool, switch("--require-signature", help="exit 1 unless a trusted key signed all of it")
     ] = False,

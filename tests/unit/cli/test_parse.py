@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.cli.app import COMMANDS, ROWS
+from cogcli.cli.app import COMMANDS, GROUPS
 from cogcli.cli.command_help import text_of
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.run_flags import RunFlags
@@ -90,8 +90,8 @@ def test_a_switch_takes_no_value(flag: str) -> None:
 
 
 def test_the_word_that_has_no_place_is_named() -> None:
-    assert refused("help", "-q", "a", "b", "c", "extra").message == "`help` has no place for `extra`"
-    assert refused("ls", "-q", "extra").message == "`ls` has no place for `extra`"
+    assert refused("help", "-q", "a", "b", "c", "extra").message == "unexpected argument `extra`"
+    assert refused("ls", "-q", "extra").message == "unexpected argument `extra`"
 
 
 @pytest.mark.parametrize("before", [[], ["skills"], ["run"]])
@@ -236,5 +236,5 @@ def test_a_flag_of_the_run_family_is_declared_once() -> None:
 
 def test_every_summary_is_one_line_and_every_row_of_the_home_screen_names_commands() -> None:
     words = {name.split()[0] for name in COMMANDS}
-    assert {name for _, names, _ in ROWS for name in names} == words
+    assert {name for names in GROUPS.values() for name in names} == words
     assert all(summary and "\n" not in summary for _, summary in COMMANDS.values())
