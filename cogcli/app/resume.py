@@ -34,7 +34,7 @@ from cogcli.core.terminal_text import visible
 from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import read_vouched
-from cogcli.episode.journal import Journal
+from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
@@ -252,6 +252,9 @@ def _require_own_consent(
         raise _untrusted(f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded)
     if recorded:
         raise _untrusted("this episode is not known to be yours", directory, head, recorded)
+    standing = _standing_permissions(settings, log.started)
+    if standing and not all(journal.is_allowed(event.seq) for event in journal.history()):
+        raise _untrusted("the end of this log is not known to be yours", directory, head, standing)
 
 
 def _unvouched_permissions(
@@ -281,6 +284,15 @@ def _unvouched_permissions(
     found += [f"a gate passed ({step})" for step in log.gates_passed if step in steps]
     found += [f"`{event.step_id}` decided, in doubt" for event in log.decisions.values() if event.id in ids]
     return list(dict.fromkeys(found))
+
+
+def _standing_permissions(settings: Settings, started: Event) -> list[str]:
+    """The permissions of a log's first event that hold for calls to come, whatever their inputs, in words."""
+    if not has_standing_permissions(started.payload):
+        return []
+    options: Mapping[str, Any] = started.payload["options"]
+    confirmed = sorted(map(str, options.get("confirmed_capabilities") or ()))
+    return [*_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
 
 
 def _recorded_at_start(settings: Settings, started: Event) -> list[str]:

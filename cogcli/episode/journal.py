@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict, Unpack
 
@@ -22,6 +22,7 @@ import orjson
 from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.file_lock import lock
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
@@ -45,6 +46,13 @@ _VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
 announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
 _CHECKPOINT_EVERY: Final = 16
 """A killed run has at most so many events that no checkpoint covers. A record for each would slow a step by 3 %."""
+_STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
+
+
+def has_standing_permissions(started: Mapping[str, Any]) -> bool:
+    """Whether the first event of a run holds permissions for calls to come, whatever their inputs."""
+    options = object_of(started.get("options"))
+    return options.get("trust_level") in _STANDING_LEVELS or bool(options.get("confirmed_capabilities"))
 
 
 def unmake(folder: Folder) -> None:
@@ -119,6 +127,7 @@ class Journal:
         self._final = False
         """Nothing may follow, whatever room there is: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
+        self._announces_each = False
         with contextlib.ExitStack() as opened:
             if resumed is None:
                 fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
@@ -169,10 +178,12 @@ class Journal:
         if not self._sequence and draft.phase == "start":
             self._rules = LATEST
             payload = {**payload, "rules": LATEST}
+            if has_standing_permissions(payload):
+                self.announce_each()
         event = self._placed_event(draft, payload)
         line = self._line(event)
         head = digest(memoryview(line)[:-1])
-        if durable or self._is_vouched_first(draft):
+        if durable or self._announces_each or self._is_vouched_first(draft):
             self._checkpoints.announce(self._sequence, self._head, head)
         self._write(line, last=last)
         if not self._sequence:
@@ -183,6 +194,11 @@ class Journal:
         if self._each or (durable and self._syncs):
             self.sync()
         return event
+
+    def announce_each(self) -> None:
+        """Have a checkpoint announce each event from now on: if the run is killed, what was forged onto its end cannot
+        use the permissions of its first event."""
+        self._announces_each = True
 
     def _is_vouched_first(self, draft: Draft) -> bool:
         """Whether a checkpoint announces an event: one that may carry a permission, and one in so many."""

@@ -19,7 +19,7 @@ from cogcli.core.terminal_text import is_plain_name
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import SKILL
-from cogcli.episode.journal import Journal
+from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.store import Store
 from cogcli.events import build
 from cogcli.events.envelope import Event
@@ -116,6 +116,8 @@ def resume(
             return exported(_seal_ended_run(journal, events, end, log.ended.signal), environment.export)
         if not request.abort:
             require_consent(log, journal)
+        if has_standing_permissions(log.started.payload):
+            journal.announce_each()
         resumption = _Resumption(environment, directory, request, journal, log, log.started)
         return exported(resumption.run(redactor, listener, control), environment.export)
     finally:
