@@ -154,3 +154,29 @@ def test_a_worker_loads_no_bytecode_next_to_an_accepted_module(tmp_path: Path) -
     assert state(project).startswith("accepted")
     project.installed("run", "demo.greet", "-p", "text=hi").assert_ok()
     assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("folder", [".hidden", "node_modules", "__pycache__", "env"])
+def test_a_module_is_not_imported_from_a_folder_that_was_not_accepted(tmp_path: Path, folder: str) -> None:
+    project = Project(tmp_path)
+    project.services(f"""
+        import os, sys
+        sys.path.insert(0, os.path.join(os.path.dirname(__file__), {folder!r}))
+        try:
+            import helper
+        except ImportError:
+            helper = None
+
+        def ask(text):
+            return {{"text": "not loaded" if helper is None else "loaded"}}
+    """)
+    project.capability("demo.text.ask", "ask")
+    project.skill(
+        "demo.ask",
+        "- {id: a, uses: demo.text.ask, input: {text: \"'x'\"}, output: {text: outputs.text}}",
+        outputs="{text: {type: string}}",
+    )
+    project.write(f"{folder}/helper.py", "print(1)\n")
+    if folder == "env":
+        project.write("env/pyvenv.cfg", "")
+    assert project.installed("run", "demo.ask").assert_ok().json["text"] == "not loaded"

@@ -26,7 +26,7 @@ SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}
 """`test` is named here because Python does not list it as standard library."""
 _LEFT_OUT: Final = ("node_modules", "__pycache__")
-"""Folders that the trust in a project does not look into."""
+"""Folders that the trust in a project does not look into, next to hidden ones."""
 
 
 class Code(NamedTuple):
@@ -260,7 +260,7 @@ def _is_left_out(path: str) -> bool:
         if folder == root:
             return False
         name = os.path.basename(folder)
-        if name in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
+        if name in _LEFT_OUT or name[0] == "." or os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
             return True
     return False
 
