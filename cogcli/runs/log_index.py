@@ -13,26 +13,24 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
+from cogcli.episode.layout import EVENTS
+from cogcli.episode.log_reader import Warn, iterate_events
+from cogcli.episode.refusals import another_tools, unreadable
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import ActiveTime, Draft, Event
-from cogcli.events.types import row_of
+from cogcli.events.types import EVENT_TYPES, row_of
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write
 from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
-
-if TYPE_CHECKING:
-    from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_reader import Warn, iterate_events
-from cogcli.episode.refusals import another_tools, unreadable
 
 _OWN_OF_ATTEMPT: Final = frozenset(
     (
@@ -400,16 +398,37 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
 
     Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
     """
-    from cogcli.events.payloads import problem_of
-
     events = list(iterate_events(directory, warn, whole=True))
     if events[0].seq is None:
         raise another_tools(directory, events[0])
-    if problem := problem_of("run.started", events[0].payload):
-        why = f"does not say what was asked as a log of ours does: {problem}"
-        raise unreadable(directory, why, file=EVENTS, line=1)
+    return events, index_events(directory, events, events)
+
+
+def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Event]) -> LogIndex:
+    """The index of the events of a log. Those that are `foreign`, since nothing vouches for them, are checked first.
+
+    Raises EnvironmentRefusal `episode.unreadable` for an event that no log of ours has.
+    """
+    for event in foreign:
+        require_known_payload(directory, event)
     try:
-        return events, LogIndex(events)
-    except (KeyError, TypeError, AttributeError) as error:
+        return LogIndex(events)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
         raise unreadable(directory, why, file=EVENTS) from error
+
+
+def require_known_payload(directory: Path, event: Event) -> None:
+    """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload is not one of its type."""
+    from cogcli.events.payloads import problem_of
+
+    kind = event.event_type or ""
+    row = EVENT_TYPES.get(kind)
+    if row is None:
+        return
+    problem = problem_of(kind, event.payload)
+    if row.phase and row.phase != event.phase:
+        problem = f"its phase is `{event.phase:.40}`"
+    if problem:
+        line = (event.seq or 0) + 1
+        raise unreadable(directory, f"{kind} is no event of ours: {problem}", file=EVENTS, line=line)

@@ -34,7 +34,7 @@ from cogcli.runs.launch import (
     run_engine,
     with_typed_inputs,
 )
-from cogcli.runs.log_index import LogIndex, locate_error
+from cogcli.runs.log_index import LogIndex, index_events, locate_error
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
 from cogcli.runs.replay import (
@@ -108,7 +108,8 @@ def resume(
         durability=request.durability,
     )
     try:
-        log = LogIndex(events)
+        foreign = (event for event in events if not journal.is_allowed(event.seq))
+        log = index_events(directory, events, foreign)
         if log.started is None:
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
