@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.app import episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
+from cogcli.app.registry import untrusted_warning
 from cogcli.app.run_skill import environment_of, options_of, parse_hosts, policy_request
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, convert
@@ -195,7 +196,8 @@ class Episode:
 class SkillRun(NamedTuple):
     """How a run ended. `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`; `exit_code` is that of
     the command; `outputs` are those of the skill where it is `ok` or `partial`, else None; `error` is the object of the
-    envelope (`code`, `message`, `step`, ...)."""
+    envelope (`code`, `message`, `step`, ...); `warnings` are objects with `code` and `message`, such as the one that a
+    project which is not trusted was left out."""
 
     status: str
     exit_code: int
@@ -203,6 +205,7 @@ class SkillRun(NamedTuple):
     error: dict[str, Any] | None
     metrics: dict[str, Any]
     episode: Episode
+    warnings: tuple[dict[str, Any], ...] = ()
 
     def require(self) -> dict[str, Any]:
         """The outputs. Raises RunFailed for a run without any."""
@@ -287,7 +290,9 @@ class Project:
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
         prepared = prepare_given(catalog, given, environment.environ)
-        return _run_of(launch(environment, prepared, listener=on_event, control=control))
+        warnings = _warnings(untrusted_warning(settings, "skill", skill_id))
+        warnings += [problem.to_payload() for problem in prepared.warnings]
+        return _run_of(launch(environment, prepared, listener=on_event, control=control), warnings)
 
     def _given_run(
         self, skill_id: str, inputs: dict[str, Any], options: Options
@@ -338,15 +343,10 @@ class Project:
         request = ResumeRequest(
             tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
         )
-        inner = control or Control()
-        result = resume.resume(
-            self._settings(),
-            self.episode(episode).directory,
-            request,
-            listener=on_event or _ignore,
-            control=inner,
-        )
-        return _run_of(result)
+        inner, settings, directory = control or Control(), self._settings(), self.episode(episode).directory
+        warnings = [] if abort else _warnings(resume.find_warning(settings, directory))
+        result = resume.resume(settings, directory, request, listener=on_event or _ignore, control=inner)
+        return _run_of(result, warnings)
 
     # -- episodes -----------------------------------------------------------------------------------------------------
 
@@ -393,10 +393,16 @@ def _plain(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _run_of(result: RunResult) -> SkillRun:
+def _warnings(error: CogcliError | None) -> list[dict[str, Any]]:
+    return [] if error is None else [{"code": error.code, "message": error.message}]
+
+
+def _run_of(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
     outputs = result.outputs if result.status in ("ok", "partial") else None
     episode = Episode(Path(result.directory))
-    return SkillRun(result.status, result.exit_code, outputs, result.error, result.metrics, episode)
+    return SkillRun(
+        result.status, result.exit_code, outputs, result.error, result.metrics, episode, tuple(warnings)
+    )
 
 
 def _approval(event: Event) -> OpenApproval:

@@ -57,7 +57,7 @@ def _words(started: Mapping[str, Any]) -> Iterator[str]:
     options = object_of(started.get("options"))
     yield from ("--message", text_of(request.get("message")))
     named = {
-        "--pack": "" if _is_built_in(policy) else policy.get("pack"),
+        "--pack": "" if is_built_in(policy) else policy.get("pack"),
         "--intent": request.get("intent"),
         "--user": policy.get("user"),
         "--safety-mode": policy.get("safety_mode"),
@@ -77,7 +77,7 @@ def _words(started: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--tag", f"{name}={value}")
 
 
-def _is_built_in(policy: Mapping[str, Any]) -> bool:
+def is_built_in(policy: Mapping[str, Any]) -> bool:
     """Whether the pack is the one of an agent that is given none."""
     return text_of(policy.get("pack")).partition("@")[0] == BUILT_IN_PACK
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.ask_again import invoke_command, is_agents, no_rerun
+from cogcli.app.ask_again import invoke_command, is_agents, is_built_in, no_rerun
 from cogcli.app.plan_skill import reads_of
-from cogcli.app.registry import open_registry, selection_options
+from cogcli.app.registry import open_registry, selection_options, untrusted_warning
 from cogcli.app.run_skill import agent_of, environment_of
 from cogcli.app.settings import WHOLE_TABLE, Settings, variable
 from cogcli.app.settings.owner_key import find_key
@@ -48,7 +48,6 @@ from cogcli.runs.results import Control, RunResult
 from cogcli.specs.capability import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
-from cogcli.specs.pack import BUILT_IN_PACK
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
 
@@ -88,6 +87,19 @@ def resume(
         if error.code == "episode.sealed":
             _name_what_repeats(error, directory)
         raise
+
+
+def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
+    """What the resumption of an episode leaves out of a project that is not trusted; None if it leaves out nothing, and
+    for a log without a beginning. Raises EnvironmentRefusal `episode.unreadable`."""
+    first = next(iterate_events(directory), None)
+    if first is None:
+        return None
+    payload = first.payload
+    if is_agents(payload):
+        policy = object_of(payload.get("policy"))
+        return untrusted_warning(settings, "pack", "" if is_built_in(policy) else text_of(policy.get("pack")))
+    return untrusted_warning(settings, "skill", text_of(object_of(payload.get("skill")).get("id")))
 
 
 def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
@@ -318,7 +330,7 @@ def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
     found += [f"role `{role}`"] if role else []
     found += [f"consent to `{name}`" for name in list_of(user.get("consent"))]
     found += [f"conversation `{session}`"] if session else []
-    if text_of(policy.get("pack")).partition("@")[0] == BUILT_IN_PACK:
+    if is_built_in(policy):
         found.append("the rules of the agent without a pack")
     return found + _recorded_model(settings, payload)
 

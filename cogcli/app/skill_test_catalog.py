@@ -117,10 +117,10 @@ def _fitting(
     return kept
 
 
-def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, trusted: bool) -> None:
+def require_harmless(settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool) -> None:
     """Raise CaseFault `test.effects` for a capability that may reach the world and is neither stubbed nor real."""
-    if case.real and not trusted:
-        hint = "trust the project, if you mean it: cogcli config trust"
+    if case.real and not may_be_real:
+        hint = "trust the project, if you mean it: cogcli config trust\nor allow a host for one run: --allow-host HOST"
         raise CaseFault(case, "test.effects", ("real",), "`real` counts in a trusted project only", hint)
     real = {catalog.aliases.get(name, name) for name in case.real}
     for capability in catalog.reached(case.skill_id):

@@ -59,14 +59,17 @@ class CaseRun(NamedTuple):
     directory: str
 
 
-def run_case(settings: Settings, case: SkillCase, folder: str, *, trusted: bool) -> CaseRun:
-    """Run a case in this folder, which is empty. `trusted`: whether its layer is.
+def run_case(
+    settings: Settings, case: SkillCase, folder: str, *, trusted: bool, allow_hosts: tuple[str, ...] = ()
+) -> CaseRun:
+    """Run a case in this folder, which is empty. `trusted`: whether its layer is; if it is not, its real calls reach
+    the hosts `allow_hosts` alone.
 
     Raises CaseFault, before anything runs.
     """
     case, log = _prepared_case(settings, case, folder)
     registry = CaseRegistry(settings, case)
-    request = _request(settings, case)
+    request = _request(settings, case)._replace(allow_hosts=allow_hosts)
     catalog = registry.reach(case.skill_id, pack=request.pack_ref)
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
@@ -74,7 +77,7 @@ def run_case(settings: Settings, case: SkillCase, folder: str, *, trusted: bool)
         require_called(case, catalog, "real", names=case.real)
         require_called(case, catalog, "expect", "calls", names=case.expect.get("calls") or {})
         stubs += stubs_of(case, catalog)
-        require_harmless(settings, case, catalog, trusted=trusted)
+        require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
     environment = _environment(settings, case, folder, registry, calls, trusted=trusted)
     fold = RunFold()
@@ -95,6 +98,7 @@ def _run(
             answer = _answer(case, fold) if result.status == "pending" else None
             if answer is None:
                 break
+            answer = answer._replace(allow_hosts=request.allow_hosts)
             directory = Path(result.directory)
             result = resume(
                 environment,
@@ -206,10 +210,10 @@ def _request(settings: Settings, case: SkillCase) -> RunRequest:
 
 
 def _of_project(settings: Settings) -> dict[str, Any]:
-    """The options of a run as the project's file says them, else their defaults. Raises EnvironmentRefusal
+    """The options of a run as the file of a trusted project says them, else their defaults. Raises EnvironmentRefusal
     `config.key`."""
-    settings.value("trust_level")  # a broken file is told
-    files = [file for file in settings.files if file.project]
+    settings.require_sound_files()
+    files = [file for file in settings.files if file.project and settings.trust]
     names = ("trust_level", "conformance", "keep_going", "max_workers", "timeout", "step_timeout")
     found = {name: file.values[name] for file in files for name in names if name in file.values}
     return {name: KEYS[name].default for name in names} | found

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from cogcli.app.language_model import chosen_model
 from cogcli.app.needs import NETWORK, Need
-from cogcli.app.registry import open_registry
+from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.settings import Settings
 from cogcli.app.skill_test_run import CaseRun, run_case
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
@@ -164,14 +164,17 @@ def run_cases(
     *,
     jobs: int,
     listener: Callable[[CheckResult], None] | None = None,
+    allow_hosts: tuple[str, ...] = (),
 ) -> CaseResults:
-    """Run each case, `jobs` at a time; `listener` gets each result, in the order of the cases."""
+    """Run each case, `jobs` at a time; `listener` gets each result, in the order of the cases. Cases of a project that
+    is not trusted may reach the hosts `allow_hosts`."""
     coverage = Coverage()
     runs: dict[str, CaseRun] = {}
 
     def test(root: str, case: SkillCase) -> CheckResult:
         began = time.monotonic()
-        result = _test(settings, case, os.path.join(root, case.id.replace("/", "@")), runs)
+        folder = os.path.join(root, case.id.replace("/", "@"))
+        result = _test(settings, case, folder, runs, allow_hosts)
         return result._replace(ms=round((time.monotonic() - began) * 1000))
 
     with scratch_folder("test", keep=True) as root:
@@ -181,7 +184,17 @@ def run_cases(
     return CaseResults(results, coverage, runs)
 
 
-def _test(settings: Settings, case: SkillCase, folder: str, runs: dict[str, CaseRun]) -> CheckResult:
+def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError | None:
+    """What the runs of cases leave out of a project that is not trusted; None if they leave out nothing."""
+    if not cases:
+        return None
+    own = next((case for case in cases if not _is_trusted(settings, case)), None)
+    return untrusted_warning(settings, "skill", own.skill_id if own else "")
+
+
+def _test(
+    settings: Settings, case: SkillCase, folder: str, runs: dict[str, CaseRun], allow_hosts: tuple[str, ...]
+) -> CheckResult:
     """The result of one case. What is wrong with the case, the skill or its services is never raised."""
     base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
     kept = False
@@ -191,7 +204,8 @@ def _test(settings: Settings, case: SkillCase, folder: str, runs: dict[str, Case
             code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
             return base._replace(status=SKIPPED, reason=reason, code=code)
         os.mkdir(folder)
-        run = runs[case.id] = run_case(settings, case, folder, trusted=_is_trusted(settings, case))
+        trusted = _is_trusted(settings, case)
+        run = runs[case.id] = run_case(settings, case, folder, trusted=trusted, allow_hosts=allow_hosts)
         result = judge_run(run.case, run, base)
         kept = result.status == FAILED and bool(run.directory)
     except CaseFault as fault:

@@ -15,6 +15,7 @@ from cogcli.cli.commands.agent import read_given
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import command
 from cogcli.cli.run_flags import ChatFlags
+from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.core.errors import UsageError
 
 
@@ -46,6 +47,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     model = model_access(settings, flags.model or "", "adapt")
     planner = f"{model.info.adapter} {model.info.name}" if model else "no model"
     reference = given.request.policy.pack if given.request.policy else ""
+    warn_of_distrust(context, "pack", reference)
     pack = find_pack(settings, reference).pack if reference else None
     name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"
     user = given.given.request.user.user_id

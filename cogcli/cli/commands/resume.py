@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from cogcli.app import episodes
+from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import object_of, parse_hash, parse_step_word
@@ -24,7 +26,7 @@ from cogcli.cli.options import (
     text,
     wrong_flag,
 )
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.engine.doubt import CHOICES
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.humanize import fuzzy_time
@@ -99,6 +101,9 @@ def resume(
         timeout=flags.timeout,
         allow_hosts=parse_hosts(flags.allow_host),
     )
+    with suppress(CogcliError):  # of a damaged log: `resume` refuses it
+        if not flags.abort and (warning := find_warning(context.settings, directory)) is not None:
+            context.warn(warning)
     try:
         result, listener = resume_run(context, directory, request)
     except EnvironmentRefusal as error:

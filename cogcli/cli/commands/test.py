@@ -7,11 +7,22 @@ from shlex import quote
 from typing import Annotated
 
 from cogcli.app.checks.reports import skill_tests_report
+from cogcli.app.run_skill import parse_hosts
 from cogcli.app.skill_test_files import record_case, update_cases
-from cogcli.app.skill_tests import UNTRUSTED, CaseResults, FoundCases, find_cases, run_cases
+from cogcli.app.skill_tests import UNTRUSTED, CaseResults, FoundCases, find_cases, find_warning, run_cases
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
-from cogcli.cli.options import OUTPUT, Reports, argument, command, integer, switch, text, wrong_flag
+from cogcli.cli.options import (
+    OUTPUT,
+    AllowHost,
+    Reports,
+    argument,
+    command,
+    integer,
+    switch,
+    text,
+    wrong_flag,
+)
 from cogcli.cli.render_error import next_lines, problem_lines
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
@@ -45,6 +56,7 @@ def run_tests(
     update: Annotated[
         bool, switch("--update", help="accept the outputs of failed cases as expected")
     ] = False,
+    allow_host: AllowHost,
     report: Reports,
 ) -> int:
     """Run test cases; exit code 1 if one fails, 3 if one cannot be read."""
@@ -54,7 +66,10 @@ def run_tests(
         return _record(context, record)
     wanted = parse_reports(report, without=("sarif",))
     found = find_cases(context.settings, words)
-    tested = _run(context, found, jobs)
+    hosts = parse_hosts(allow_host)
+    if (warning := find_warning(context.settings, found.cases)) is not None:
+        context.warn(warning)
+    tested = _run(context, found, jobs, hosts)
     if update:
         tested = _update(context, found, tested)
     context.answer(_failures(context, tested.results.results))
@@ -66,7 +81,7 @@ def run_tests(
     return _conclude(context, found, tested, wanted, coverage=coverage)
 
 
-def _run(context: CommandContext, found: FoundCases, jobs: int) -> CaseResults:
+def _run(context: CommandContext, found: FoundCases, jobs: int, hosts: tuple[str, ...]) -> CaseResults:
     out, cases = context.screen.out, found.cases
     skills = len({case.skill_id for case in cases})
     parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
@@ -76,7 +91,7 @@ def _run(context: CommandContext, found: FoundCases, jobs: int) -> CaseResults:
     def listener(result: CheckResult) -> None:
         context.answer([row(out, result, names)])
 
-    return run_cases(context.settings, cases, jobs=jobs, listener=listener)
+    return run_cases(context.settings, cases, jobs=jobs, listener=listener, allow_hosts=hosts)
 
 
 def _record(context: CommandContext, episode: str) -> int:
