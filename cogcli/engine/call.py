@@ -456,6 +456,8 @@ def _record_gate_decision(
         "reason": verdict.reason,
         "enforced": verdict.outcome != "warn",
     }
+    if verdict.outcome == "warn":
+        payload["warning"] = "safety_gate_warning"  # the name by which the shared format's readers find it
     if asked is not None:
         # Of what the log has: whoever reads it can compute the same, and learns nothing of what it masks.
         payload["input_hash"] = digest_of(_BY_NAME.mask(asked))

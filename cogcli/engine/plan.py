@@ -274,6 +274,7 @@ def record(step: PlannedStep) -> dict[str, Any]:
         "kind": step.kind,
         **({"capability": capability.id} if capability else {}),
         "description": step.step.description or step.step.uses,
+        **({"rationale": rationale} if (rationale := step.step.rationale) else {}),
         "status": "pending",
         "depends_on": list(step.depends_on),
         "inputs": step.step.input,

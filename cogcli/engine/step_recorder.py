@@ -66,6 +66,8 @@ class StepRecord:
         """The entries of the closing event, bindings that were passed over included."""
         self.usage = no_usage()
         self.action_id: str | None = None
+        self._part_tools = set[str]()
+        """What the parts of the step called."""
         self.durable = False
         self.intent: str | None = None
         """The id of the `step.started` event."""
@@ -97,6 +99,16 @@ class StepRecord:
         self.expression_reads |= inner.expression_reads
         self.effect_left |= inner.effect_left
         self.durable |= inner.durable
+        if inner.action_id:
+            self._part_tools.add(inner.tool)
+
+    @property
+    def tool(self) -> str:
+        """What the step called: `protocol:service`, else the nested skill; of a loop what its parts called, by commas;
+        what it names if nothing was called."""
+        if self.member is not None:
+            return f"{self.member.protocol}:{self.member.service_id}"
+        return ", ".join(sorted(self._part_tools)) or self.uses
 
     @property
     def run_id(self) -> str:
@@ -286,8 +298,7 @@ class StepRecord:
             payload["fallback"] = {"fallback_used": used, "fallback_chain": ids}
             if used:
                 self._note_fallback(ids[0])
-        if self.member is not None:
-            payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
+        payload["tool"] = self.tool
         return payload
 
     def _note_fallback(self, first: str) -> None:

@@ -230,6 +230,8 @@ class Decided(Payload):
     on_fail: str | None = None
     reason: str | None = None
     enforced: bool
+    warning: Literal["safety_gate_warning"] | None = None
+    """Of a gate that warns."""
     input_hash: str | None = None
     input: Json | None = None
     """The arguments that a pack decided about."""

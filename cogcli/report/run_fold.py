@@ -214,7 +214,8 @@ class RunFold:
         step.ended_at = event.timestamp
         step.reason, step.detail = text_of(payload.get("reason")), text_of(payload.get("detail"))
         step.reused = isinstance(payload.get("reused_from"), dict)
-        step.tool = text_of(payload.get("tool"))
+        tool = text_of(payload.get("tool"))
+        step.tool = "" if tool == payload.get("uses") else tool  # shown once
         step.output = payload.get("output")
         step.attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
         used = object_of(payload.get("fallback")).get("fallback_used") is True

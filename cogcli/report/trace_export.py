@@ -194,8 +194,10 @@ class _Fold:
         return span
 
     def _finish(self, span: TraceSpan, payload: dict[str, Any], status: str) -> None:
-        protocol, colon, service = text_of(payload.get("tool")).partition(":")
+        protocol, _, service = text_of(payload.get("tool")).partition(":")
         row = PROTOCOLS.get(protocol)
+        if row is None or "," in service:  # a nested skill, or a loop over several services
+            protocol, service, row = "", "", None
         attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
         made = [a for a in attempts if a.get("status") != "skipped"]
         attributes = {
@@ -203,7 +205,7 @@ class _Fold:
             "cogcli.reason": text_of(payload.get("reason")),
             "cogcli.binding.id": text_of(made[-1].get("binding_id")) if made else "",
             "cogcli.service.id": service,
-            "cogcli.protocol": protocol if colon else "",
+            "cogcli.protocol": protocol,
             "mcp.method.name": row.called_method if row else "",
             "gen_ai.tool.call.result": json_text(payload.get("output")) if self._io else "",
         }

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.redact import Redactor
 from cogcli.engine.tasks import Cancelled, Unanswered
 from cogcli.episode.log_lines import FIRST, rules_of
@@ -28,7 +29,9 @@ from cogcli.runs.resume_adapters import ABORT
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal: not compared."""
-_NEW_MEMBERS: Final = frozenset(("input_hash", "input", "facts", "intuition_mode", "asked_ms"))
+_NEW_MEMBERS: Final = frozenset(
+    ("input_hash", "input", "facts", "intuition_mode", "asked_ms", "tool", "warning")
+)
 """Payload members that older logs do not have: compared only where the log has them."""
 
 
@@ -164,13 +167,9 @@ class ReplaySink:
         if recorded is self._log.full:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
-        if draft.event_type == "plan.created" and self._first_rules:
-            # Logs under the first rules have step records without their capability.
-            mine["step_records"] = [
-                {name: value for name, value in record.items() if name != "capability"}
-                for record in mine["step_records"]
-            ]
         theirs = _timeless(recorded.payload)
+        if draft.event_type == "plan.created":
+            mine["step_records"] = self._comparable(mine["step_records"], theirs.get("step_records"))
         mine = {name: value for name, value in mine.items() if name in theirs or name not in _NEW_MEMBERS}
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
@@ -180,6 +179,14 @@ class ReplaySink:
             if not self._due_before_signal and not self._control.signals:
                 self._cancel()
         return recorded
+
+    def _comparable(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
+        """The step records of a plan without members that older logs do not have: under the first rules the
+        capability, later the rationale."""
+        known = {name for record in list_of(theirs) for name in object_of(record)}
+        older = {"capability"} if self._first_rules else set[str]()
+        older |= {"rationale"} - known
+        return [{name: value for name, value in record.items() if name not in older} for record in mine]
 
     def _is_skip_after_signal(self, draft: Draft) -> bool:
         """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""

@@ -69,6 +69,7 @@ class StepConfig(NamedTuple):
     while_: While | None = None
     router: Router | None = None
     scatter: Scatter | None = None
+    rationale: str = ""
 
 
 class Step(NamedTuple):
@@ -80,6 +81,11 @@ class Step(NamedTuple):
     output: dict[str, str] | None = None
     config: StepConfig = StepConfig()
     description: str = ""
+
+    @property
+    def rationale(self) -> str:
+        """Why the step exists, as the plan says it."""
+        return self.config.rationale or self.description
 
     @property
     def nested(self) -> str | None:

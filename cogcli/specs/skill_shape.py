@@ -27,6 +27,7 @@ _CONFIG: Final[Keys] = {
     "condition": _CONDITION,
     "otherwise": MapOf(Data()),
     "kind": Text(choices=STEP_KINDS),
+    "rationale": Text(),
     "retry": {
         "max_attempts": NumberShape(least=1, most=100, whole=True),
         "backoff_seconds": NumberShape(least=0, most=3600),
