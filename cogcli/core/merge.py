@@ -31,7 +31,7 @@ def merge(strategy: str, present: Any, value: Any) -> Any:
 def is_replacing(strategy: str) -> bool:
     """Whether a write of this strategy leaves nothing of what was there; not so of a strategy that is not known."""
     row = STRATEGIES.get(strategy)
-    return row is not None and not row.needs
+    return row is not None and not row.keeps_present
 
 
 def _replace(present: Any, value: Any) -> Any:
@@ -44,8 +44,12 @@ def _append(present: list[Any], value: list[Any]) -> list[Any]:
     return present
 
 
+def _deep_merge(present: Any, over: Any) -> Any:
+    """`present` with `over` laid over it, recursively through objects. Where either is no object, `over` replaces it."""
+    return _merge_objects(present, over) if type(present) is dict and type(over) is dict else over
+
+
 def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`present` with `over` laid over it, recursively through objects; everything else is replaced."""
     for key, value in over.items():
         below = present.get(key)
         if type(below) is dict and type(value) is dict:
@@ -56,16 +60,14 @@ def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, A
 
 
 def conflict(a: Any, b: Any, path: str = "") -> str | None:
-    """The first leaf that two concurrent deep merges set differently, as a dotted path, else None."""
+    """The first leaf that two concurrent deep merges set differently, as a dotted path, empty for the whole value; None
+    if they agree."""
+    if not (kind_of(a) == kind_of(b) == "object"):
+        return None if equal(a, b) else path
     for key in a.keys() & b.keys():
-        left, right = a[key], b[key]
-        here = f"{path}.{key}" if path else key
-        if kind_of(left) == "object" and kind_of(right) == "object":
-            inner = conflict(left, right, here)
-            if inner:
-                return inner
-        elif not equal(left, right):
-            return here
+        inner = conflict(a[key], b[key], f"{path}.{key}" if path else key)
+        if inner is not None:
+            return inner
     return None
 
 
@@ -75,15 +77,22 @@ class Strategy(NamedTuple):
     combine: Callable[[Any, Any], Any]
     """Gives the new value of the target from the state's own value, which it may change, and the one written."""
     needs: str = ""
-    """The kind that both must have; empty where the value replaces whatever is there."""
+    """The kind that both must have; empty if any kind will do."""
+    of_any_kind: bool = False
+    """Whether it combines values although it needs no kind."""
     conflict: Callable[[Any, Any], str | None] | None = None
     """Gives the first leaf that two concurrent writes set differently; None where no two can differ."""
+
+    @property
+    def keeps_present(self) -> bool:
+        """Whether the new value may hold parts of the present one."""
+        return bool(self.needs) or self.of_any_kind
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     "overwrite": Strategy(_replace),
     "append": Strategy(_append, "list"),
-    "deep_merge": Strategy(_merge_objects, "object", conflict),
+    "deep_merge": Strategy(_deep_merge, of_any_kind=True, conflict=conflict),
     "replace": Strategy(_replace),
 }
 """Every strategy of `merge_strategy`, in the order of messages and schemas. A new one is a row here."""

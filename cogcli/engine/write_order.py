@@ -78,9 +78,10 @@ def _require_agreement(ours: Write, others: list[Write]) -> None:
             continue
         depth = min(len(ours.target.path), len(theirs.target.path))
         leaf = conflict(_wrapped(theirs, depth), _wrapped(ours, depth))
-        if leaf:
+        if leaf is not None:
+            part = f"`{leaf}`" if leaf else "it"
             raise OutputMappingError(
-                "output.merge", f"`{ours.target.text}`: two concurrent steps set `{leaf}` differently"
+                "output.merge", f"`{ours.target.text}`: two concurrent steps set {part} differently"
             )
 
 

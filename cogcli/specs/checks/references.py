@@ -22,7 +22,8 @@ _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
-    """The fault of a text that was probably meant as a reference; None for a literal."""
+    """The fault of a text that was probably meant as a reference; None for a literal. A text in no known namespace is a
+    literal, too, with a warning where the name is nearly one."""
     match = _DOTTED.fullmatch(text)
     if match is None:
         return None
@@ -36,7 +37,8 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     for name in READABLE:
         if _is_near(head, name):
             hint = f"did you mean `{name}{text[len(head) :]}`? real text: {{$literal: {text}}}"
-            return TextFault("ref.namespace", f"`{text}`: unknown namespace `{head}`", hint)
+            message = f"`{text}` is passed as text: `{head}` is no namespace"
+            return TextFault("ref.namespace", message, hint, "W")
     return None
 
 

@@ -24,7 +24,7 @@ def check_races(flow: Dataflow) -> None:
             beside = ~flow.graph.before[position]
             for strategy, bits in _overlapping(at, below, write.place):
                 racing = bits & beside
-                if racing and not (strategy == write.strategy and STRATEGIES[strategy].needs):
+                if racing and not (strategy == write.strategy and STRATEGIES[strategy].keeps_present):
                     other = flow.name(racing)
                     message = f"`{write.target.text}` is also written by concurrent step `{other}`"
                     hint = f"add `{other}` to depends_on, or let both append or deep_merge"
