@@ -46,13 +46,22 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is marked as sampled and is not of this run's sample, which its seed draws."""
+    """Leave out what is marked as sampled and is not of this run's sample, which its seed draws.
+
+    Of a test marked `sampled(n)` one run in n takes it; a long run takes all.
+    """
+    if LONG:
+        return
     seed = config.getoption("randomly_seed", 0)
-    for item in items if not LONG else ():
-        for mark in item.iter_markers("sampled"):
-            if crc32(f"{seed} {item.nodeid}".encode()) % mark.args[0]:
-                reason = f"one in {mark.args[0]} commits, another with each --seed: all with check.py --long"
-                item.add_marker(pytest.mark.skip(reason=reason))
+    left_out = [item for item in items if not _is_of_sample(item, seed)]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _is_of_sample(item: pytest.Item, seed: int) -> bool:
+    number = crc32(f"{seed} {item.nodeid}".encode())
+    return all(number % mark.args[0] == 0 for mark in item.iter_markers("sampled"))
 
 
 def pytest_collection_finish() -> None:

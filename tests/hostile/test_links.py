@@ -274,7 +274,7 @@ def test_there_is_a_line_for_every_command() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("command", LINES)
 def test_no_command_goes_through_a_link_that_leaves(
