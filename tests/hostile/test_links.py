@@ -110,7 +110,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "test": ("test", "--record", "@last~1"),
     "registry contracts": ("registry", "contracts", "demo.*"),
     "registry smoke": ("registry", "smoke", "demo.*"),
-    "registry executability": ("registry", "executability"),
+    "registry executability": ("registry", "executability", "demo.*"),
     "registry coverage": ("registry", "stats"),  # coverage itself runs every shipped example
     "registry stats": ("registry", "stats"),
     "registry catalog": ("registry", "catalog"),
@@ -448,9 +448,11 @@ def swaps(untrusted: Project, outside: Path) -> Iterator[None]:
         os.symlink(outside, link)
         yield
         link.unlink()
-        if link.exists():  # the command made it at this moment
-            shutil.rmtree(link)
-        folder.rename(link)
+        while folder.exists():
+            try:
+                folder.rename(link)
+            except OSError:  # the command made the folder at this moment, and may still write to it
+                link.rename(link.with_name(f"made{time.monotonic_ns()}"))
         yield
 
 
