@@ -34,6 +34,15 @@ _WILL = re.compile(
     r"(?P<rest>(?!not\b|be\b|have been\b)[a-z].*)",
     re.I | re.S,
 )
+_HAPPENS = "is was has does says thinks wants needs arrives leaves starts begins ends opens closes comes goes expires"
+_PRESENT = re.compile(
+    rf"(?P<who>@[\w.-]{{2,40}}|{_NAME})\s+(?!(?:{'|'.join(_HAPPENS.split())})\b)(?P<verb>[a-z]{{2,20}}s)"
+    r"(?P<rest>\s+\S.*)",
+    re.S,
+)
+_TERM = re.compile(
+    rf"\b(?:by|before|until|till|due(?: on)?:?|not later than)\s+{_DAY}\b|\b(?:tomorrow|eod)\b", re.I
+)
 _ASKED = re.compile(
     rf"(?:please\s+)?(?P<who>{_NAME}),?\s+(?:please|could you|can you)\s+(?P<rest>[a-z].*)", re.S
 )
@@ -61,8 +70,9 @@ _OF_HEADING = (
 def extract_actions(text: str) -> dict[str, object]:
     """The actions, decisions and questions of minutes, each with the line it stands in.
 
-    An action has `what`, `who` and `due` as the text says them, null where it does not. Told are lines under such a
-    heading, with such a label or a check box, and sentences of who will do what, what was decided, what is asked.
+    An action has `what`, `who` and `due` as the text states them, null for what it does not state. Found are lines
+    under such a heading, with such a label or a check box, list items of who does what by when, and sentences of who
+    will do what, what was decided, what is asked.
     """
     require_size(text, _MAX_TEXT)
     found: dict[str, list[dict[str, object]]] = {"actions": [], "decisions": [], "questions": []}
@@ -94,6 +104,8 @@ def _read_line(line: str, number: int, section: str, found: dict[str, list[dict[
             _add(found, kind, labelled["rest"].strip(), number)
     elif section and listed:
         _add(found, section, item, number)
+    elif listed and _promised(item):
+        found["actions"].append(_action(item, number))
     else:
         for sentence in split_sentences(item):
             _read_sentence(sentence.text, number, found)
@@ -119,11 +131,27 @@ def _action(text: str, number: int) -> dict[str, object]:
     who = owned["who"] if owned and _named(owned["who"]) else None
     asked = None if who else _PLEASE.match(text)
     what = owned["rest"] if owned and who else asked["rest"] if asked else text
+    promised = None if who or asked else _promised(text)
+    if promised:
+        who, what = promised["who"], f"{_infinitive(promised['verb'])}{promised['rest']}"
     behind = None if who else _BEHIND.search(text)
     if behind:
         who = behind["who"]
     due = _DUE.search(text)
     return {"what": what.strip(), "who": who, "due": (due[1] or due[2]) if due else None, "line": number}
+
+
+def _promised(item: str) -> re.Match[str] | None:
+    """The parts of `Ana writes the notes by Friday`: somebody does something, and a term is set."""
+    found = _PRESENT.match(item)
+    return found if found and _named(found["who"]) and _TERM.search(found["rest"]) else None
+
+
+def _infinitive(verb: str) -> str:
+    """`write` of `writes`, `fix` of `fixes`, `try` of `tries`."""
+    if verb.endswith("ies"):
+        return f"{verb[:-3]}y"
+    return verb[:-2] if verb.endswith(("ches", "shes", "sses", "xes", "zzes", "oes")) else verb[:-1]
 
 
 def _named(who: str) -> bool:

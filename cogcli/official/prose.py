@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 
+from cogcli.official.inline_marks import readable
 from cogcli.official.sentences import (
     PUNCTUATION,
     UNSPACED,
@@ -54,11 +55,11 @@ def summarize_by_frequency(
 
     A sentence that says mostly what a chosen one says is passed over. With `max_words`, and `max_length` in
     characters, only sentences that still fit are taken; if none fits, the best one is cut at a word and ends with an
-    ellipsis. `sentences` stand in the text as they are.
+    ellipsis. `sentences` stand in the text unchanged, with the marks of Markdown; `summary` has none of them.
     """
     _at_least_one(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
     found = _read(text)
-    contents = [set(content_words(sentence.text)) for sentence in found]
+    contents = [set(content_words(readable(sentence.text))) for sentence in found]
     ranked = _ranked(found)
     space = _Space(max_words, max_length)
     chosen: list[int] = []
@@ -93,8 +94,9 @@ def _at_least_one(**limits: int | None) -> None:
 
 
 def _read(text: str) -> list[Sentence]:
+    """The sentences that say something; a picture alone does not."""
     require_size(text, _MAX_TEXT)
-    return split_sentences(text)
+    return [sentence for sentence in split_sentences(text) if readable(sentence.text).strip()]
 
 
 class _Space:
@@ -106,7 +108,7 @@ class _Space:
 
     def takes(self, sentence: Sentence) -> bool:
         """Whether a sentence still fits; then it is counted."""
-        line = sentence.text.split()
+        line = readable(sentence.text).split()
         count, length = len(line), len(" ".join(line))
         if count > self._words_left or length > self._length_left:
             return False
@@ -138,9 +140,12 @@ def _place_after(text: str, count: int) -> int:
 
 
 def _summary(chosen: list[Sentence], space: _Space, method: str) -> dict[str, object]:
-    kept = [space.cut(sentence.text) for sentence in chosen]
-    summary = " ".join(" ".join(sentence.split()) for sentence in kept)
-    truncated = any(short != sentence.text for short, sentence in zip(kept, chosen, strict=True))
+    shown = [readable(sentence.text) for sentence in chosen]
+    cut = [space.cut(sentence) for sentence in shown]
+    summary = " ".join(" ".join(sentence.split()) for sentence in cut)
+    truncated = cut != shown
+    pairs = zip(cut, shown, chosen, strict=True)
+    kept = [sentence.text if short == whole else short for short, whole, sentence in pairs]
     count = len(summary.split())
     if truncated and len(summary) + len(_CUT) <= space.length:
         summary += _CUT
@@ -150,7 +155,7 @@ def _summary(chosen: list[Sentence], space: _Space, method: str) -> dict[str, ob
 
 def _ranked(found: list[Sentence]) -> list[int]:
     """Sentence indices, most telling first."""
-    contents = [content_words(sentence.text) for sentence in found]
+    contents = [content_words(readable(sentence.text)) for sentence in found]
     counts = Counter(word for words in contents for word in words)
     top = max(counts.values(), default=1)
     complete = [ends_whole(sentence.text) for sentence in found]
@@ -191,7 +196,7 @@ def extract_stemmed_keywords(text: str, max_keywords: int = 10, language: str = 
     least = 3 if language == "en" else 4
     says = telling(text)
     forms = Counter(
-        word for word in split_words(text) if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
+        word for word in split_words(readable(text)) if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
     )
     stem = stemmer(language)
     families: dict[str, list[tuple[str, int]]] = {}
@@ -214,7 +219,7 @@ def score_readability(text: str) -> dict[str, object]:
     a text of ten words or more has too few of those that English ones are full of.
     """
     sentences = _read(text)
-    words = [word for sentence in sentences for word in split_words(sentence.text)]
+    words = [word for sentence in sentences for word in split_words(readable(sentence.text))]
     measures: dict[str, object] = {
         "words": len(words),
         "sentences": len(sentences),
@@ -253,9 +258,10 @@ def check_summary(text: str, summary: str) -> dict[str, object]:
     source = ClaimSource(text)
     require_size(summary, _MAX_TEXT)
     unsupported = [claim for claim in claims_in(summary) if not source.holds(claim)]
-    common = [word for word, _ in Counter(content_words(text)).most_common(20)]
+    shown = readable(text)
+    common = [word for word, _ in Counter(content_words(shown)).most_common(20)]
     used = set(content_words(summary))
-    count = len(split_words(text))
+    count = len(split_words(shown))
     return {
         "grounded": not unsupported,
         "unsupported": unsupported,
@@ -268,7 +274,7 @@ def _phrases(text: str) -> list[tuple[str, ...]]:
     """Every run of one to three content words that no stop word or punctuation cuts."""
     phrases: list[tuple[str, ...]] = []
     says = telling(text)
-    for piece in (piece for sentence in _read(text) for piece in PUNCTUATION.split(sentence.text)):
+    for piece in (piece for sentence in _read(text) for piece in PUNCTUATION.split(readable(sentence.text))):
         run: list[str] = []
         for word in split_words(piece):
             run = [*run[1 - _MAX_PHRASE :], word] if says(word) else []

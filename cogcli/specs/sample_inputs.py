@@ -25,19 +25,36 @@ _BY_TYPE: Final[dict[str, Any]] = {
 }
 
 
+_BY_WORD: Final[dict[str, str]] = {
+    "url": "https://example.com/",
+    "address": "https://example.com/",
+    "language": "en",
+    "key": "example",
+    "id": "example",
+    "name": "example",
+    "query": "how tides work",
+    "question": "How do tides work?",
+    "email": "ana@example.com",
+    "date": "2026-06-01",
+}
+"""Texts for inputs whose name ends with one of these words, such as `target_language`."""
+
+
 def sample_inputs(skill: Skill) -> dict[str, Any]:
     """A value for each required input without a default; with those of `metadata.examples` the whole example."""
     example = _example(skill)
     return example or {
-        name: sample_value(field)
+        name: sample_value(field, name)
         for name, field in skill.inputs.items()
         if field.required and field.default is None
     }
 
 
-def sample_value(field: FieldSpec) -> Any:
-    """A value that the field takes; one of its type where none is found that its schema takes, too."""
-    candidates = [*(field.enum or ())[:1], _BY_TYPE.get(field.type)]
+def sample_value(field: FieldSpec, name: str = "") -> Any:
+    """A value that the field takes, if possible one that fits its name; one of its type where none is found that its
+    schema takes, too."""
+    by_name = _BY_WORD.get(name.lower().rpartition("_")[2])
+    candidates = [*(field.enum or ())[:1], *([by_name] if by_name else []), _BY_TYPE.get(field.type)]
     found = next((value for value in candidates if _fits(field, value)), None)
     return _by_schema(field) if found is None else found
 

@@ -237,3 +237,28 @@ def test_many_unreadable_files_are_counted(demo: Any) -> None:
     err = demo.run("skills", "ls").assert_ok().err
     assert err.count("is left out") == 5
     assert "(and 2 more files)" in err
+
+
+def test_a_sample_fits_the_name_of_its_input(demo: Any) -> None:
+    demo.skill(
+        "demo.names",
+        "- {id: one, uses: demo.text.upper, input: {text: inputs.page_url}, output: {text: outputs.text}}",
+        inputs=(
+            "{page_url: {type: string, required: true}, target_language: {type: string, required: true},"
+            " key: {type: string, required: true}, url: {type: string, required: true, enum: [a, b]}}"
+        ),
+        outputs="{text: {type: string, required: true}}",
+    )
+    (words,) = run_lines(demo, ["demo.names"])
+    assert words[3::2] == ["page_url=https://example.com/", "target_language=en", "key=example", "url=a"]
+    demo.run(*words).assert_ok()
+
+
+def test_no_shipped_sample_is_the_file_of_its_own_skill(demo: Any) -> None:
+    lines = [
+        demo.run("skills", "show", row["id"], "--json").json["spec"]["run"]
+        for row in rows(demo, "skills", "ls")
+    ]
+    assert [line for line in lines if "skill.yaml" in line] == []
+    sentence = "A first sentence. A second one."
+    assert [line for line in lines if f"url={sentence}" in line or f"language='{sentence}" in line] == []

@@ -89,6 +89,7 @@ def shell(project: Any) -> Shell:
 
 def test_readme(shell: Shell) -> None:
     shutil.copy(ROOT / "README.md", shell.root)
+    shutil.copytree(ROOT / "docs/samples", shell.root / "docs/samples")
     shell.write("cogcli.toml", "")
     lines = [
         line

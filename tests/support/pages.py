@@ -50,7 +50,9 @@ def blocks(path: Path) -> Iterator[Block]:
 def commands(text: str) -> list[str]:
     """The lines of a shell block, without those that set this machine up; what is installed stands on the PATH."""
     return [
-        line for line in text.replace(".venv/bin/", "").splitlines() if line and not line.startswith("make ")
+        line
+        for line in text.replace(".venv/bin/", "").splitlines()
+        if line and not line.startswith(("make ", ". activate"))
     ]
 
 

@@ -30,6 +30,12 @@ def first(text: str) -> tuple[Any, Any, Any]:
         ),
         ("TODO: order rope", (None, "order rope", None)),
         ("## Next steps\n1. Write the notice (Carla)", ("Carla", "Write the notice (Carla)", None)),
+        (
+            "- Ana writes the release notes by Friday",
+            ("Ana", "write the release notes by Friday", "Friday"),
+        ),
+        ("* Maria Berg fixes the crane until 5 June", ("Maria Berg", "fix the crane until 5 June", "5 June")),
+        ("- @ben tries the new pump tomorrow", ("@ben", "try the new pump tomorrow", "tomorrow")),
         ("@ana needs to call the port tomorrow", ("@ana", "call the port tomorrow", "tomorrow")),
         (
             "Ana, please send the plan by end of week.",
@@ -47,6 +53,10 @@ def test_who_does_what_by_when(text: str, expected: tuple[Any, Any, Any]) -> Non
         "The ship will arrive at noon.",
         "It will be dark.",
         "Ana sent the plan.",
+        "- Ana writes well",
+        "- Orca arrives by Friday",
+        "- The crane stands by Friday",
+        "Ana writes the notes by Friday.",
         "- [x] Bob: paint",
         "# Actions",
         "",

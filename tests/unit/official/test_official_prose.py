@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.growth import assert_linear
 
+from cogcli.official.inline_marks import readable
 from cogcli.official.prose import (
     check_summary,
     extract_keywords,
@@ -238,3 +240,63 @@ def test_a_length_cuts_at_a_sentence_else_at_a_word(length: int, summary: str) -
     assert len(str(found["summary"])) <= length
     assert str(found["summary"]).startswith(summary[:6][:length])
     assert found["truncated"] is (length < 25)
+
+
+MARKDOWN = """# Port *news*
+
+The [new plan](plans/plan.md "the plan") moves **every ship** to the `north` quay, and the old plan ends.
+![A map of the port](map.svg)
+
+- The plan names _each ship_ and its quay; see <https://example.com/plan>.
+- [Ships](ships.md) wait in the bay.
+
+```sh
+ship --quay plan.md
+```
+"""
+
+
+@pytest.mark.parametrize("summarize", [summarize_by_frequency, summarize_by_lead])
+def test_a_summary_of_markdown_reads_as_a_reader_sees_it(summarize: Any) -> None:
+    answer = summarize(MARKDOWN, max_sentences=9)
+    assert answer["summary"] == (
+        "The new plan moves every ship to the north quay, and the old plan ends. The plan names each ship and its quay;"
+        " see https://example.com/plan. Ships wait in the bay."
+    )
+    assert all(sentence in MARKDOWN for sentence in answer["sentences"])
+    assert not answer["truncated"]
+
+
+def test_targets_of_links_and_fences_are_no_keywords() -> None:
+    keywords = extract_keywords(MARKDOWN, 30)["keywords"]
+    assert "ship" in " ".join(map(str, keywords))  # type: ignore[call-overload]
+    assert not {"md", "svg", "plans", "map", "sh"} & set(keywords)  # type: ignore[call-overload]
+    stems = extract_stemmed_keywords(MARKDOWN, 30)["keywords"]
+    assert not {"plans/plan", "svg", "map"} & set(stems)  # type: ignore[call-overload]
+
+
+def test_a_summary_of_markdown_is_grounded_in_its_text() -> None:
+    summary = summarize_by_frequency(MARKDOWN)["summary"]
+    checked = check_summary(MARKDOWN, str(summary))
+    assert (checked["grounded"], checked["unsupported"]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2 * 3 * 4 = 24 and a_b_c stays", "2 * 3 * 4 = 24 and a_b_c stays"),
+        ("an array[3] and f(x)", "an array[3] and f(x)"),
+        ("**bold *and* more** and ***both***", "bold and more and both"),
+        ("`a*b*c` and ``x`y``", "a*b*c and ``x`y``"),
+        (r"\*not emphasis\*", "*not emphasis*"),
+        ("[text][ref], ![alt][pic], [^1] and [ ] box", "text, , [^1] and [ ] box"),
+        ("[a](b)[c](d)", "ac"),
+    ],
+)
+def test_only_marks_are_taken_away(text: str, shown: str) -> None:
+    assert readable(text) == shown
+
+
+def test_stripping_marks_takes_linear_time() -> None:
+    for part in ("[", "![", "[a](", "*a ", "_a", "`a", "**", "[a][", "<https:", "\\*"):
+        assert_linear(lambda n, part=part: readable(part * n), 20_000)  # type: ignore[misc]
