@@ -43,6 +43,7 @@ NOT_RUN = ("serve mcp", "registry smoke")
 """One serves until its client goes, the other calls all that there is: that they parse is enough."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("typed", "meant"), WORDS)
 def test_a_word_of_that_tool_is_answered_with_a_command_that_runs(demo: Any, typed: str, meant: str) -> None:
     refused = demo.run(*shlex.split(typed), "--json").assert_exit(2).json["error"]

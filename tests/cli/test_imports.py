@@ -99,6 +99,7 @@ def test_a_command_imports_the_module_of_no_other(demo: Any, name: str, words: s
     assert modules == {f"cogcli.cli.commands.{name}"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", FORBIDDEN, ids=" ".join)
 def test_a_command_imports_only_what_it_needs(demo: Any, command: tuple[str, ...]) -> None:
     shipped_skill(demo)

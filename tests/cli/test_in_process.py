@@ -60,7 +60,7 @@ BLOB = re.compile("[0-9a-f]{64}")
 """Blobs are named by their content, which holds the project's place."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", BOTH)
 def test_both_ways_give_the_same_code_and_streams(tmp_path: Path, warm_cache: Path, name: str) -> None:
     inside, outside = twin(tmp_path / "a", warm_cache), twin(tmp_path / "b", warm_cache)

@@ -38,6 +38,7 @@ def place(demo: Project) -> Path:
     return Path(demo.env["TMPDIR"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(("ending", "code"), ENDS)
 def test_a_signal_leaves_no_folder(demo: Project, place: Path, name: str, ending: str, code: int) -> None:

@@ -93,6 +93,7 @@ def _sound(episode: Path) -> bool:
     return not (episode / "events.jsonl").exists() or is_clean(verify(episode))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("strace")
 def test_the_installed_command_killed_at_any_system_call_keeps_its_promises(
     shooting_range: Range, judge: Judge, flow: Flow

@@ -21,6 +21,7 @@ def tmp_path(ordinary_path: Path) -> Path:
     return ordinary_path
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_a_recipe_does_what_its_page_says(recipe: Path, project: Project) -> None:
     copytree(recipe, project.root, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", ".cogcli"))

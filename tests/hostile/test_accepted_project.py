@@ -542,6 +542,7 @@ WRITERS: dict[str, list[tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_a_command_of_the_user_writes_is_accepted_with_the_project(
     writing: Project, writer: str

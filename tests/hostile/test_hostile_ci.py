@@ -148,6 +148,7 @@ def test_the_end_of_a_line_in_a_file_name_begins_no_command(demo: Any) -> None:
     assert not [line for line in done.err.split("\n") if line.startswith(("::error::no", "::notice::no"))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("search_path", ["modules", "./modules", "/nowhere:modules:", "../project/modules"])
 @pytest.mark.parametrize("start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"])
 def test_a_relative_entry_of_the_search_path_is_dropped(
@@ -163,6 +164,7 @@ def test_a_relative_entry_of_the_search_path_is_dropped(
     assert not mark.exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("search_path", ["modules", "modules:", ":modules:/nowhere"])
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_a_process_of_a_function_gets_no_relative_search_path(

@@ -39,6 +39,7 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (2 * 1024**3, 2 * 1024**3))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_in_the_settings_of_a_project_is_refused_with_its_place(demo: Any, bomb: str) -> None:
     demo.write("cogcli.toml", f"trust_level = 'standard'\n{BOMBS[bomb]}")
@@ -52,6 +53,7 @@ def test_a_bomb_in_the_settings_of_a_project_is_refused_with_its_place(demo: Any
         assert place["column"] >= 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_in_the_settings_of_the_user_is_refused(demo: Any, bomb: str) -> None:
     folder = demo.home / ".config/cogcli"
@@ -61,6 +63,7 @@ def test_a_bomb_in_the_settings_of_the_user_is_refused(demo: Any, bomb: str) -> 
     assert (outcome.code, outcome.error) == (3, "config.key")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_completion_beside_a_bomb_offers_what_it_can(demo: Any, bomb: str) -> None:
     demo.write("cogcli.toml", BOMBS[bomb])

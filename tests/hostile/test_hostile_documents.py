@@ -78,6 +78,7 @@ def bind(
     return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "value",
     [
@@ -108,6 +109,7 @@ def test_a_remote_reference_is_never_fetched(begun: Project) -> None:
         assert not server.connections
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("servers", "word"),
     [
@@ -266,6 +268,7 @@ def test_any_schema_is_bound_or_refused(begun: Project) -> None:
             assert f"capabilities/api.post-body-{number}.yaml" in bound, skipped
 
 
+@pytest.mark.sampled(3)
 def test_ten_thousand_operations_are_refused_at_once_and_bound_one_by_one(begun: Project) -> None:
     paths = {
         f"/{n}": {"get": {"operationId": f"op{n}", "responses": {"200": reply(TEXT)}}} for n in range(10_000)

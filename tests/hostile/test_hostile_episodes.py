@@ -220,6 +220,7 @@ def test_E07_a_forgery_that_holds_together_is_consistent_and_not_authentic(demo:
     assert shown.envelope["value"] == "HO"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on address space are Linux's")
 def test_E18_a_log_far_larger_than_the_memory_allowed_is_verified(demo: Any) -> None:
     """The list asks for 2 GB under 512 MB; a log of 70 MB would take ten times that as objects."""

@@ -30,6 +30,7 @@ def script(name: str, *arguments: str, home: Path) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_a_command(name: str, tmp_path: Path) -> None:
@@ -47,6 +48,7 @@ def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
     assert report["counts"] == {"total": 1, "passed": 1, "failed": 0, "needs": {}}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "runs", "needs_one"),

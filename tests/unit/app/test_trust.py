@@ -73,7 +73,7 @@ def service(id: str, **said: Any) -> str:
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize(
@@ -174,6 +174,7 @@ DECIDING = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", DECIDING)
 def test_every_file_of_specs_ends_trust_by_each_of_its_changes(
     place: Place, path: str, monkeypatch: pytest.MonkeyPatch

@@ -39,7 +39,7 @@ def read(name: str, part: str, size: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", READERS)
 def test_a_line_of_8_mib_is_read_or_refused_in_linear_time(name: str) -> None:
     for part in PARTS:

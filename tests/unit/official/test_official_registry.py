@@ -114,7 +114,7 @@ def test_the_examples_of_a_capability_hold(
         }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 @pytest.mark.parametrize("long", LONG, ids=lambda long: repr(long[:4]))
