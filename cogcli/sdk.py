@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from cogcli.core.credential_names import credential_reason
+from cogcli.core.credential_names import credential_error, credential_reason
 from cogcli.core.errors import ExpressionError, TransportError
 from cogcli.core.errors import RuntimeErrorBase as CallFailed
 from cogcli.core.host_access import ACCESS
@@ -196,15 +196,19 @@ def open_for_reading(path: str, most: int) -> BinaryIO:
 
     Links are followed before the path is judged, the last one not when it is opened; no open waits for a pipe or
     touches a device. Raises Refused `bad-data` for what is not there, no regular file or outside of `files.roots`,
-    `too-large`.
+    `too-large`; SafetyScopeError `safety.scope` in a run that may reach a network for a file that usually holds
+    credentials, unless the user typed its path.
     """
     _require_name(path)
     if why := outside_roots(path):
         raise Refused("bad-data", why, "add its folder to `files.roots`, if it may be read")
     from cogcli.core.files import FileRefused, open_regular
 
+    real = os.path.realpath(path)
+    if (why := credential_refusal(real)) and ACCESS.get().is_online():
+        raise credential_error(path, why)
     try:
-        return open_regular(os.path.realpath(path), limit=most)
+        return open_regular(real, limit=most)
     except FileRefused as refused:
         reason: Reason = "too-large" if refused.reason == "too-large" else "bad-data"
         raise Refused(reason, f"{os.path.basename(path)}: {refused.message}") from None

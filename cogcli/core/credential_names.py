@@ -10,6 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from cogcli.core.errors import SafetyScopeError
+from cogcli.core.terminal_text import visible
+
+_SHOWN = 200
+
 _CREDENTIAL_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"))
 _CREDENTIAL_FILES = frozenset(
     ".env .envrc .dev.vars .netrc .pgpass .npmrc .pypirc .git-credentials credentials.json .htpasswd .my.cnf"
@@ -46,6 +51,16 @@ def credential_reason(real: str) -> str:
     if name in _CREDENTIAL_FILES or name.endswith(_CREDENTIAL_ENDINGS) or name.startswith(_CREDENTIAL_STARTS):
         return "files of this name usually hold credentials"
     return ""
+
+
+def credential_error(path: str, reason: str) -> SafetyScopeError:
+    """The error for a file that is not read in a run that may reach a network, since it usually holds credentials."""
+    return SafetyScopeError(
+        "safety.scope",
+        f"`{visible(path[:_SHOWN])}` is not read: {reason}, and this run may reach a network or a model",
+        hint="type the path as an input of the run, if what the file holds may leave this machine",
+        left=False,
+    )
 
 
 def is_user_folder(name: str) -> bool:

@@ -33,6 +33,8 @@ class HostAccess(NamedTuple):
     """Where files are read; () for anywhere."""
     typed: frozenset[str] = frozenset()
     """Files of credentials that the user typed, links followed."""
+    is_online: Callable[[], bool] = bool
+    """Whether the run may reach a network or a model; a function that runs by itself is in no run."""
     write_roots: Roots = ()
     """Where files are written; () for the working directory."""
 

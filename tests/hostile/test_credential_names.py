@@ -218,3 +218,31 @@ def test_no_file_of_credentials_is_sent_that_was_not_typed(sending: tuple[Projec
     assert server.connections == 0
     project.run("run", "canary.sender", "-p", "path=docs/prod.env").assert_ok()
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process", "sandbox"])
+def test_a_function_of_the_user_reads_no_credentials_that_were_not_typed(
+    tmp_path: Path, isolation: str
+) -> None:
+    project = Project(tmp_path)
+    opens = "open(path, 'rb')" if isolation == "sandbox" else "sdk.open_for_reading(path, 100)"
+    project.services(
+        f"from cogcli import sdk\n\ndef read(text):\n    with {opens.replace('path', 'text')} as file:\n"
+        "        return {'text': file.read().decode()}\n"
+    )
+    file = project.root / "services/local/demo.yaml"
+    file.write_text(file.read_text().replace("thread", isolation))
+    project.capability("own.file.read", "read")
+    project.write("prod.env", "KEY=1\n")
+    project.skill(
+        "own.read",
+        "- {id: read, uses: own.file.read, input: {text: inputs.text}, output: {text: outputs.text}}",
+        inputs="{text: {type: string, default: prod.env}}",
+        outputs="{text: {type: string}}",
+    )
+    refused = project.run("run", "own.read", "--json").assert_exit(4).json["error"]
+    assert (refused["code"], "prod.env" in refused["message"]) == ("safety.scope", True)
+    project.write("given.json", json.dumps({"text": "prod.env"}))
+    project.run("run", "own.read", "--input-file", "given.json").assert_exit(4)
+    shown = project.run("run", "own.read", "-p", "text=prod.env", "--json").assert_ok()
+    assert shown.json["outputs"]["text"] == "KEY=1\n"

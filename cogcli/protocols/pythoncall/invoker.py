@@ -55,15 +55,11 @@ class PythonCall:
     def __init__(self, context: InvokerContext) -> None:
         self._context = context
         proxies = context.environ if context.use_env_proxy else {}
-        roots, typed = (context.reads.roots, context.reads.typed) if context.reads else ((), frozenset())
         self._access = HostAccess(
-            context.open_registry,
-            context.store_dir,
-            proxies,
-            roots=roots,
-            typed=typed,
-            write_roots=context.write_roots,
+            context.open_registry, context.store_dir, proxies, write_roots=context.write_roots
         )
+        if context.reads:
+            self._access = context.reads.allow(self._access)
         self._operations: dict[tuple[str, str], PythonFunction] = {}
         self._workers: WorkerPool | None = None
         self._lock = threading.Lock()

@@ -20,10 +20,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cogcli.core.credential_names import credential_reason, has_user_folder
-from cogcli.core.errors import RejectedError, SafetyScopeError, ServiceResolutionError
+from cogcli.core.credential_names import credential_error, credential_reason, has_user_folder
+from cogcli.core.errors import RejectedError, ServiceResolutionError
 from cogcli.core.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.core.files import irregular
+from cogcli.core.host_access import HostAccess
 from cogcli.core.terminal_text import visible
 
 _SHOWN = 200
@@ -70,6 +71,10 @@ class Reads(NamedTuple):
             typed=self.typed | typed,
         )
 
+    def allow(self, access: HostAccess) -> HostAccess:
+        """The access of a function, with these files."""
+        return access._replace(roots=self.roots, typed=self.typed, is_online=self.is_online)
+
     def to_payload(self) -> list[Any]:
         """The members as JSON, for a worker."""
         return [
@@ -87,7 +92,7 @@ class Reads(NamedTuple):
             error.reason = "bad-data"
             raise error
         if not self.folder:
-            self._require_no_credentials(path, real)
+            self.require_no_credentials(path, real)
             return real or path
         if is_below(real, self.folder):
             within = os.path.relpath(real, self.folder).split(os.sep)
@@ -100,7 +105,7 @@ class Reads(NamedTuple):
             error.reason = "bad-data"
             raise error
         if is_readable:
-            self._require_no_credentials(path, real)
+            self.require_no_credentials(path, real)
             return real
         raise ReadRefused(
             "service.untrusted",
@@ -110,17 +115,12 @@ class Reads(NamedTuple):
             left=False,
         )
 
-    def _require_no_credentials(self, path: str, real: str) -> None:
+    def require_no_credentials(self, path: str, real: str) -> None:
         """Raise SafetyScopeError for a file of credentials that was not typed, in a run that may reach a network. In
-        any other run the function itself refuses the file."""
+        any other run a shipped function itself refuses the file."""
         reason = "" if real in self.typed else credential_reason(real)
         if reason and self.is_online():
-            raise SafetyScopeError(
-                "safety.scope",
-                f"`{visible(path[:_SHOWN])}` is not read: {reason}, and this run may reach a network or a model",
-                hint="type the path as an input of the run, if what the file holds may leave this machine",
-                left=False,
-            )
+            raise credential_error(path, reason)
 
     def _is_named(self, real: str) -> bool:
         return real in self.named or any(

@@ -21,9 +21,14 @@ class SandboxFiles(NamedTuple):
 
 def sandbox_files(root: str, payload: Any, reads: Reads | None) -> SandboxFiles:
     """The files of a call in a sandbox: those that are named by a whole text in its payload, within the declared roots,
-    and what lies in the root of its module, without links and hidden names such as `.git` and `.env`."""
+    and what lies in the root of its module, without links and hidden names such as `.git` and `.env`.
+
+    Raises SafetyScopeError as `Reads.require_no_credentials`."""
     roots = reads.roots if reads else ()
     named = {path for path in _regular_files(payload) if is_within(os.path.realpath(path), roots)}
+    if reads is not None:
+        for path in sorted(named):
+            reads.require_no_credentials(path, os.path.realpath(path))
     if not os.path.isdir(root):
         return SandboxFiles(tuple(sorted(named)), ())
     with os.scandir(root) as entries:

@@ -43,8 +43,8 @@ def call(
             lambda: is_online,
         )
     write_roots = tuple(map(tuple, request["write_roots"]))
-    roots, typed = (reads.roots, reads.typed) if reads else ((), frozenset())
-    token = ACCESS.set(HostAccess(roots=roots, write_roots=write_roots, typed=typed))
+    access = HostAccess(write_roots=write_roots)
+    token = ACCESS.set(reads.allow(access) if reads else access)
     try:
         body = function_call.call_function(operation, payload, deadline, reads)
     finally:
