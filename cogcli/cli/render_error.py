@@ -157,7 +157,11 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
             fixed = _completed(fixed, error.samples, str(getattr(one, "path", "")).rpartition("/")[2])
         elif fixed is not None:
             choice = None if meant_by(one.hint) else _OTHER_BINDING.search(one.hint)
-            fixed = _with_binding(fixed, choice[1]) if choice else _respelt(one, fixed, error.samples)
+            hosts = _ALLOWED_HOSTS.search(one.hint)
+            if hosts:
+                fixed = [*fixed, *hosts[1].split()] if "--" not in fixed else None
+            else:
+                fixed = _with_binding(fixed, choice[1]) if choice else _respelt(one, fixed, error.samples)
     if fixed is not None and error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
             fixed = fixed and _completed(fixed, error.samples, name)
@@ -170,6 +174,8 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     return join(["cogcli", *fixed])
 
 
+_ALLOWED_HOSTS = re.compile(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
+"""The line of a hint that names hosts which may be allowed."""
 _OTHER_BINDING = re.compile(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
 """The line of a hint that names a binding which can be called."""
 

@@ -4,10 +4,13 @@ of `--allow-host`, and the network that holds these hosts alone. Pure rules; not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
-ALLOW_HINT: Final = "allow it for one run with --allow-host, or trust the project: cogcli config trust"
+ANY: Final = "HOST"
+"""Stands for a host that is not known before the run."""
+FLAG: Final = "--allow-host"
+_MOST_NAMED: Final = 5
 ONLY: Final = "only"
 """The first word of such a network; the hosts follow."""
 _DEFAULT_PORTS: Final = (80, 443)
@@ -49,6 +52,36 @@ def parse_host(text: str) -> str:
     if refusal := _literal_refusal(host):
         raise ValueError(f"{host} {refusal}")
     return f"{host}:{port}" if port else host
+
+
+def allow_hint(hosts: Iterable[str]) -> str:
+    """The lines of a hint that say how these hosts may be called."""
+    flags = " ".join(f"{FLAG} {host}" for host in hosts)
+    return f"allow it for one run: {flags}\nor trust the project: cogcli config trust"
+
+
+def name_hosts(hint: str, values: Any) -> str:
+    """A hint for a host that is not known, with the public hosts of the URLs that are whole texts in a JSON value; the
+    same hint if there is none, or more than can be meant."""
+    if f"{FLAG} {ANY}\n" not in hint:
+        return hint
+    hosts = list(dict.fromkeys(_hosts_in(values)))
+    flags = " ".join(f"{FLAG} {host}" for host in hosts)
+    return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MOST_NAMED else hint
+
+
+def _hosts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _hosts_in(member)
+    elif isinstance(value, str) and value.lower().startswith(("http://", "https://")):
+        from urllib.parse import urlsplit  # needed where a call was refused, and nowhere else
+
+        try:
+            parts = urlsplit(value)
+            yield parse_host(f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or "")
+        except ValueError:
+            return  # no URL, or no public host
 
 
 def is_private_host(named: str) -> bool:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable
 
 from cogcli.core.errors import SafetyScopeError
-from cogcli.core.terminal_text import visible
 
 _SHOWN = 200
 
@@ -55,9 +54,10 @@ def credential_reason(real: str) -> str:
 
 def credential_error(path: str, reason: str) -> SafetyScopeError:
     """The error for a file that is not read in a run that may reach a network, since it usually holds credentials."""
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in path[:_SHOWN])
     return SafetyScopeError(
         "safety.scope",
-        f"`{visible(path[:_SHOWN])}` is not read: {reason}, and this run may reach a network or a model",
+        f"`{shown}` is not read: {reason}, and this run may reach a network or a model",
         hint="type the path as an input of the run, if what the file holds may leave this machine",
         left=False,
     )

@@ -21,7 +21,7 @@ import httpx
 
 from cogcli.core import inflate
 from cogcli.core.addresses import literal_refusal
-from cogcli.core.allowed_hosts import ALLOW_HINT, host_refusal
+from cogcli.core.allowed_hosts import allow_hint, host_refusal
 from cogcli.core.calls import Cancellation
 from cogcli.core.connections import (
     GIVEN_UP,
@@ -109,7 +109,8 @@ class Http:
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
         if refusal := host_refusal(made.url.host, made.url.port, request.network):
-            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", hint=ALLOW_HINT, left=False)
+            hint = allow_hint([_named(made.url.host, made.url.port)])
+            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", hint=hint, left=False)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
@@ -235,6 +236,11 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
         text = f"the environment's certificates cannot be read: {error}"
         raise ServiceResolutionError("env.missing", text, hint="unset SSL_CERT_FILE", left=False) from error
     return context
+
+
+def _named(host: str, port: int | None) -> str:
+    """A host as `--allow-host` takes it: without a port that is one of http and https."""
+    return host if port in (None, 80, 443) else f"{host}:{port}"
 
 
 def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
@@ -482,7 +488,8 @@ def _async_backend(network: str | None) -> Any:
 
         async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
             if network is not None and (refusal := host_refusal(host, port, network)):
-                raise SafetyScopeError("safety.scope", f"{host} {refusal}", hint=ALLOW_HINT, left=False)
+                hint = allow_hint([_named(host, port)])
+                raise SafetyScopeError("safety.scope", f"{host} {refusal}", hint=hint, left=False)
             try:
                 rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.core.allowed_hosts import name_hosts
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, meant_hint, sort_problems, suggestion
 from cogcli.core.refs import FRAME_FIELDS
@@ -176,10 +177,30 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     skill = catalog.skills.get(request.skill_id)
     inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
     frame, wrong_frame = check_frame(request.frame)
-    prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
+    try:
+        prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
+    except ProblemsFound as error:
+        raise ProblemsFound([_with_hosts(problem, skill, inputs) for problem in error.problems]) from error
     return prepared._replace(
         inputs=inputs, frame=frame, policy=call_policy(catalog, request.policy, request.skill_id, inputs)
     )
+
+
+def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, Any]) -> Problem:
+    """A problem whose hint names the host that a step would call, as far as the inputs of the run tell."""
+    given: Any = inputs
+    match problem.path.split("/"):
+        case ["", "steps", number, *_] if skill is not None and problem.file == skill.file:
+            step = skill.steps[int(number)]
+            given = [_value_of(text, inputs) for text in step.input.values()]
+    return problem._replace(hint=name_hosts(problem.hint, given))
+
+
+def _value_of(value: Any, inputs: Mapping[str, Any]) -> Any:
+    """What a member of the input of a step is before the run: the input that it names, else what it says."""
+    if isinstance(value, str) and value.startswith("inputs."):
+        return inputs.get(value.split(".")[1])
+    return value
 
 
 def call_policy(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from cogcli.core.allowed_hosts import allows_host, is_private_host
+from cogcli.core.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
 from cogcli.core.extras import install_line, missing_module
 from cogcli.core.problems import KeyPath
 from cogcli.specs.binding import Binding
@@ -167,7 +167,7 @@ def _untrusted_call_reasons(
         if function != FETCH_PAGE:
             yield _untrusted_of(f"{why}, so it does not call `{binding.operation}` of `{service.module}`")
         elif not hosts:
-            yield _unreached(f"{why}, so `{binding.operation}` reaches no page", "HOST")
+            yield _unreached(f"{why}, so `{binding.operation}` reaches no page", ANY)
 
 
 def _is_shipped_call(binding: Binding, service: Service) -> bool:
@@ -194,7 +194,7 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
         if has_secrets or is_private_host(host):
             yield _untrusted_of(f"{text} {reached}")
         else:
-            yield _unreached(f"{text} {reached}", host or "HOST")
+            yield _unreached(f"{text} {reached}", host or ANY)
 
 
 def remote_host(service: Service) -> str | None:
@@ -219,8 +219,7 @@ def _untrusted_of(text: str) -> Reason:
 
 
 def _unreached(text: str, host: str) -> Reason:
-    cure = f"allow that host for one run: --allow-host {host}\nor {_TRUST}"
-    return Reason("service.untrusted", text, cure, short=_UNTRUSTED)
+    return Reason("service.untrusted", text, allow_hint([host]), short=_UNTRUSTED)
 
 
 def _wall_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:

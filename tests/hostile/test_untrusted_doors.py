@@ -23,6 +23,7 @@ def clone(tmp_path: Path) -> Project:
     """A clone with settings, and a registry of the user with a skill that waits for an approval."""
     project = Project(tmp_path)
     project.services("def upper(text):\n    return {'text': text.upper()}\n")
+    project.write("services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodule: demo_services\n")
     project.capability("own.text.ask", "upper", extra="safety: {requires_confirmation: true}\n")
     project.skill("own.ask", ASK, inputs=TEXT, outputs=TEXT)
     for name in ("services", "bindings", "capabilities", "skills", "demo_services.py"):
@@ -91,3 +92,28 @@ def test_options_of_a_project_do_not_count_for_cases(clone: Project) -> None:
     clone.write("cogcli.toml", "conformance = 'strict'\n")
     assert clone.run("test", "text.language", "--json").assert_ok()
     assert clone.run("test", "text.language", env={"COGCLI_TRUST_PROJECT": "1"}).code == 1
+
+
+def test_the_hint_names_the_host_that_is_known_and_the_next_command_runs(
+    clone: Project, host: LoopbackHost
+) -> None:
+    clone.skill("their.page", PAGE, inputs=TEXT, outputs=TEXT)
+    url = "http://public.example/page"
+    error = clone.run("run", "their.page", "-p", f"text={url}", "--json").assert_exit(3).json["error"]
+    assert error["hint"].startswith("allow it for one run: --allow-host public.example\n")
+    (line,) = error["next"]
+    assert line == f"cogcli run their.page -p text={url} --json --allow-host public.example"
+    clone.run(*line.split()[1:]).assert_ok()
+    assert host.requests == [f"GET {url}"]
+    unknown = clone.run("run", "their.page", "-p", "text=nowhere", "--json").assert_exit(3).json["error"]
+    assert unknown["hint"].startswith("allow it for one run: --allow-host HOST\n")
+    assert "--allow-host" not in unknown["next"][0]
+    other = ("-p", f"text={url}:81", "--allow-host", "other.example", "--json")
+    called = clone.run("run", "their.page", *other).json["error"]
+    assert "--allow-host public.example\n" in called["hint"]
+
+
+def test_a_private_host_is_not_proposed(clone: Project) -> None:
+    clone.skill("their.page", PAGE.replace("inputs.text", "'http://127.0.0.1:9/x'"), outputs=TEXT)
+    error = clone.run("run", "their.page", "--json").assert_exit(3).json["error"]
+    assert "127.0.0.1" not in error["hint"]
