@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test quick clean
 
 demo: $(VENV)/.demo
+	@echo "3/3 running a skill on a PDF"
 	@$(BIN)/python tooling/demo.py
 
 test: $(VENV)/.dev
@@ -16,14 +17,16 @@ quick: $(VENV)/.dev
 	@$(BIN)/python tooling/check.py --quick
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "1/3 creating the environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
+	@echo "2/3 installing: a minute or two the first time"
+	@$(BIN)/python tooling/install.py all
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python tooling/install.py dev
 	@touch $@ $(VENV)/.demo
 
 clean:

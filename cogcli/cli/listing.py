@@ -4,7 +4,7 @@ JSON lines, CSV, Markdown."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import ListFlags
@@ -14,6 +14,10 @@ from cogcli.report.styled_text import StyledLine
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+LONGEST: Final = 100
+"""Rows of a table on a terminal."""
 
 
 class Column(NamedTuple):
@@ -41,13 +45,22 @@ def show(
     flags: ListFlags | TraceFlags,
     *,
     section: Callable[[dict[str, Any]], str] = lambda row: "",
+    whole: bool = False,
+    for_all: str = "| cat",
 ) -> None:
     """Write a list in the format of its flags. In a table a line with the section of a row is above the first row of
-    each section; rows of an empty section have none."""
+    each section; rows of an empty section have none.
+
+    Unless the `whole` list is wanted, a table on a terminal ends after `LONGEST` rows, and a note on stderr says how
+    many there are more, and that `for_all` behind the command shows all.
+    """
     format, header = flags.format or "text", flags.header
     out = context.screen.out
     if format == "text" and out.width is not None:
-        context.screen.answer_lines(_table(columns, rows, out.width, section))
+        shown = rows if whole else rows[:LONGEST]
+        context.screen.answer_lines(_table(columns, shown, out.width, section))
+        if len(shown) < len(rows):
+            context.note(f"and {len(rows) - len(shown)} more: {for_all} shows all")
     else:
         context.screen.answer(_WRITERS[format](columns, rows, header))
 

@@ -30,6 +30,7 @@ from cogcli.cli.options import (
     SpecId,
     argument,
     command,
+    switch,
 )
 from cogcli.core.errors import OK, EnvironmentRefusal
 from cogcli.core.terminal_text import visible, visible_block
@@ -65,12 +66,19 @@ def _ls_examples(name: str) -> Examples:
 
 
 @command(examples=_ls_examples, exits=(0, 2, 3))
-def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
+def ls(
+    context: CommandContext,
+    *,
+    wanted: SpecFilter,
+    all: Annotated[bool, switch("--all", help="show all on a terminal, not only 100")] = False,
+    flags: ListFlags,
+) -> int:
     """List the specs of a kind that fit."""
     view = whole_view(context.settings)
     _warn_of_unreadable(context, view)
     rows = list_specs(view, context.kind, **vars(wanted))
-    return _answer(context, rows, flags, [(f"--{name}", value) for name, value in vars(wanted).items()])
+    given = [(f"--{name}", value) for name, value in vars(wanted).items()]
+    return _answer(context, rows, flags, given, whole=all)
 
 
 def _search_examples(name: str) -> Examples:
@@ -113,11 +121,19 @@ def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
         context.warn(warning)
 
 
-def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, wanted: Wanted) -> int:
+def _answer(
+    context: CommandContext,
+    rows: list[dict[str, Any]],
+    flags: ListFlags,
+    wanted: Wanted,
+    *,
+    whole: bool = True,
+) -> int:
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
-        show_list(context, _columns(context, flags, rows), rows, flags, section=_section)
+        columns = _columns(context, flags, rows)
+        show_list(context, columns, rows, flags, section=_section, whole=whole, for_all="--all")
     if not rows:
         note_none(context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind))
     return OK

@@ -57,7 +57,8 @@ def ls(
     if context.json:
         return OK
     agents = any(row.pack for row in found)
-    show(context, (*_columns(context), *(_OF_AGENTS if agents else ())), rows, flags)
+    columns = (*_columns(context), *(_OF_AGENTS if agents else ()))
+    show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
     return OK
 
 

@@ -107,7 +107,8 @@ def verify(
     for one in verifier.verify(directories):
         one = one._replace(next=tuple(_next_commands(context, one)))
         results.append(one)
-        context.answer(_lines(one, context.screen.out.glyphs))
+        if not context.screen.quiet or one.errors or not one.level:
+            context.answer(_lines(one, context.screen.out.glyphs))
         if len(directories) == 1 and not context.json and not context.screen.quiet:
             for line in next_lines(one.next):
                 context.screen.notify_line(line)
