@@ -9,6 +9,46 @@ from typing import Any
 import pytest
 from support.guide_tool import REGISTRY, TOOL, write_files
 
+LIKE_SHIPPED_TOOL = {
+    "bindings/official/text.content.summarize/python_short.yaml": """
+        id: python_short
+        capability: text.content.summarize
+        service: shortening
+        protocol: pythoncall
+        operation: shorten
+        request: {text: input.text}
+        response: {summary: response.summary}
+        """,
+    "services/official/shortening.yaml": """
+        id: shortening
+        kind: pythoncall
+        module: official_services.shortening
+        """,
+    "official_services/shortening.py": """
+        def shorten(text):
+            return {"summary": f"short: {text}"}
+        """,
+}
+LIKE_SHIPPED = {
+    "capabilities/text.content.summarize.yaml": """
+        id: text.content.summarize
+        version: "1.0.0"
+        description: Shortens a text.
+        inputs: {text: {type: string, required: true}}
+        outputs: {summary: {type: string, required: true}}
+        properties: {side_effects: false}
+        """,
+    "skills/official/text/short/skill.yaml": """
+        id: text.short
+        version: "1.0.0"
+        name: Short
+        description: Shortens a text.
+        inputs: {text: {type: string, required: true}}
+        outputs: {summary: {type: string, required: true}}
+        steps:
+          - {id: s, uses: text.content.summarize, input: {text: inputs.text}, output: {summary: outputs.summary}}
+        """,
+}
 IMPORT = ("import", "agent-skills", "../tool", "../agent-skill-registry")
 
 
@@ -107,6 +147,10 @@ def test_a_variable_without_which_nothing_can_be_called_is_to_be_set(coming: Any
         ("agent-skill-registry/skills/official/text/clean/skill.yaml", "id: text.clean", "id: [", ":3", "yaml."),
         ("tool/official_services/texts.py", "from helpers", "import no_such_package\nfrom helpers",
          "texts.py:1", "no_such_package"),
+        ("tool/official_services/texts.py", "return {\"text\"", "import no_such_package; return {\"text\"",
+         "texts.py:5", "`clean` imports `no_such_package`"),
+        ("tool/helpers/words.py", "def squeeze", "import no_such_package\ndef squeeze", "helpers/words.py:1",
+         "no_such_package"),
         ("tool/official_services/texts.py", "def rate", "def rates", "python_rate.yaml:5", "no function `rate`"),
         ("tool/services/official/texts.yaml", "official_services.texts", "official_services.gone", "texts.yaml:3",
          "not found"),
@@ -205,3 +249,35 @@ def test_what_is_declared_already_is_said_again_and_without_a_registry_that_is_t
     alone = coming.run("import", "agent-skills", "../tool").assert_ok().out
     assert "no skills and no capabilities are here" in alone
     assert "name the folder of the registry" in alone
+
+
+def test_what_the_shipped_registry_would_answer_is_left_to_the_folders(coming: Any) -> None:
+    """A capability has the name of a shipped one, and the tool names no default: the shipped binding would answer."""
+    above = coming.root.parent
+    write_files(above / "tool", LIKE_SHIPPED_TOOL)
+    write_files(above / "agent-skill-registry", LIKE_SHIPPED)
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert (setup["skills"], setup["usable"], setup["own"], setup["builtin"]) == (4, 4, 4, False)
+    config = setup["files"]["cogcli.toml"]
+    assert config.startswith("# With the shipped registry 3 of 4 skills call only what is in these folders")
+    assert "builtin = false" in config.splitlines()
+    apply(coming, setup)
+    done = coming.run("run", "text.short", "-p", "text=One. Two.", "-q").assert_ok()
+    assert done.json == {"summary": "short: One. Two."}
+
+
+def test_a_project_with_specs_keeps_the_shipped_registry_and_prefers_the_folders(coming: Any) -> None:
+    above = coming.root.parent
+    write_files(above / "tool", LIKE_SHIPPED_TOOL)
+    write_files(above / "agent-skill-registry", LIKE_SHIPPED)
+    coming.write("cogcli.toml", "")
+    coming.root.joinpath("skills").mkdir()
+    setup = coming.run(*IMPORT, "--json").assert_ok().json["setup"]
+    assert (setup["usable"], setup["builtin"]) == (4, True)
+    assert "builtin" not in setup["files"]["cogcli.toml"]
+    choice = setup["choices"]["text.content.summarize"]
+    assert choice["text"] == "python_short"
+    assert "the shipped binding" in choice["reason"]
+    apply(coming, setup)
+    done = coming.run("run", "text.short", "-p", "text=One. Two.", "-q").assert_ok()
+    assert done.json == {"summary": "short: One. Two."}

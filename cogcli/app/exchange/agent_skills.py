@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.exchange.foreign_folder import (
     find_source,
-    functions_and_imports,
+    functions_in,
     has_specs,
     is_installed,
     lies_in,
@@ -49,9 +49,10 @@ from cogcli.specs.layers import (
     builtin_root,
     distinct,
 )
+from cogcli.specs.python_imports import FailedImport, failed_imports
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
-from cogcli.specs.service import is_shipped
+from cogcli.specs.service import Service, is_shipped
 from cogcli.specs.service_variables import lacking_variables
 from cogcli.specs.skill import NESTED, Skill, list_targets
 
@@ -94,6 +95,10 @@ class Setup(NamedTuple):
     skills: int
     usable: int
     """How many of the skills could run after that."""
+    own: int
+    """How many of these call only functions and services of the folders."""
+    builtin: bool = True
+    """Whether the shipped registry counts."""
 
     def to_payload(self) -> dict[str, Any]:
         """The setup as a JSON object."""
@@ -116,14 +121,27 @@ def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
 
     Raises UsageError for a folder that is none or holds no specs, EnvironmentRefusal `config.key`, `project.link`.
     """
-    return _Proposal(settings, runtime, registry).setup()
+    builtin = settings.value("builtin")
+    proposal = _Proposal(settings, runtime, registry, builtin=builtin)
+    setup = proposal.setup()
+    if not builtin or setup.own == setup.skills or proposal.project_has_specs:
+        return setup
+    alone = _Proposal(settings, runtime, registry, builtin=False).setup()
+    if alone.usable < setup.usable or alone.own <= setup.own:
+        return setup
+    line = (
+        f"# With the shipped registry {setup.own} of {setup.skills} skills call only what is in these folders,"
+        f" without it {alone.own}.\nbuiltin = false\n"
+    )
+    return alone._replace(files={**alone.files, PROJECT_FILE: line + alone.files[PROJECT_FILE]})
 
 
 class _Proposal:
-    """The folders, and what the registry made of them would be. `home` is where the project is, or will be."""
+    """The folders, and what the registry made of them would be, with the shipped registry or without. `home` is where
+    the project is, or will be."""
 
-    def __init__(self, settings: Settings, runtime: str, registry: str | None) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool) -> None:
+        self.settings, self.builtin = settings, builtin
         self.home = settings.project or settings.base
         for folder in (runtime, registry):
             settings.inside(folder or runtime)
@@ -150,6 +168,11 @@ class _Proposal:
         """As it is once the project is trusted, but for its modules: from this is chosen."""
         self.options = selection_options(settings)
 
+    @property
+    def project_has_specs(self) -> bool:
+        """Whether the project has specs beside these folders: they may need the shipped registry."""
+        return self.home not in self.roots and has_specs(self.home)
+
     def _layers(self, settings: Settings) -> list[Layer]:
         """The layers that the project will have. None is trusted: checking them imports nothing."""
         mine = set(map(os.path.realpath, self.roots))
@@ -159,7 +182,7 @@ class _Proposal:
             if os.path.realpath(root.path) not in mine
         ]
         named = [Layer(root, root, False, lenient=True, confined=True) for root in self.roots]
-        layers = [Layer(BUILT_IN, builtin_root(), True)] if settings.value("builtin") else []
+        layers = [Layer(BUILT_IN, builtin_root(), True)] if self.builtin else []
         layers.append(Layer(PROJECT, self.home, False, confined=self.home in self.roots))
         if os.path.isdir(self.host) and self.host not in self.links:
             theirs = os.path.dirname(self.host) in self.roots
@@ -194,6 +217,8 @@ class _Proposal:
             left=tuple(sorted(set(left))),
             skills=len(skills) + sum(key.startswith("skill:") for key in self._broken_keys()),
             usable=sum(not needs.skill(id) for id in skills),
+            own=sum(not needs.skill(id) and self._is_own(id, choices) for id in skills),
+            builtin=self.builtin,
         )
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
@@ -252,16 +277,12 @@ class _Proposal:
                 yield service.file, Remark(service.file, line, text, f"put it below {shown}, or install it")
                 continue
             shown = self.settings.display_path(path)
-            content = functions_and_imports(path)
-            if content is None:
+            functions = functions_in(path)
+            if functions is None:
                 text = "this module is no Python that can be read"
                 yield service.file, Remark(shown, 0, text, f"service `{service.id}` needs it")
                 continue
-            functions, imports = content
-            for package, at in imports.items():
-                if not lies_in(root, package) and not is_installed(package):
-                    reason = f"service `{service.id}` imports it: install it beside cogcli"
-                    yield service.file, Remark(shown, at, f"package `{package}` is not installed", reason)
+            yield from self._imports(service, root, used.get(service.id, ()))
             for binding in used.get(service.id, ()):
                 if binding.operation not in functions:
                     text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
@@ -270,6 +291,28 @@ class _Proposal:
                         binding.file,
                         Remark(binding.file, at, text, "name a top-level `def` of that module"),
                     )
+
+    def _imports(
+        self, service: Service, root: str, bindings: Iterable[Binding]
+    ) -> Iterator[tuple[str, Remark]]:
+        """The imports that fail: of the service's module with the service file, of a function that a binding calls with
+        the file of the binding."""
+        module = service.module or ""
+        told = set()
+        for failed in failed_imports(module, root, links=False):
+            if failed.certain:
+                told.add(failed[:3])
+                yield service.file, self._import_remark(failed, f"service `{service.id}`")
+        for binding in bindings:
+            for failed in failed_imports(module, root, (binding.operation,), links=False):
+                if failed.certain and failed[:3] not in told:
+                    yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
+
+    def _import_remark(self, failed: FailedImport, importer: str) -> Remark:
+        shown = self.settings.display_path(failed.file)
+        hint = failed.hint.replace("\n", "; ")
+        text = f"{importer} imports `{failed.name}`, which is not found"
+        return Remark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
 
     def _line(self, file: str, path: tuple[Any, ...]) -> int:
         places = self.catalog.places
@@ -299,15 +342,58 @@ class _Proposal:
         variables: dict[str, Remark] = {}
         for id in self._capabilities():
             explained = explain_selection(self.catalog, id, self.options)
+            other = self._usable(id)
             if explained.error is None:
+                if choice := self._own_choice(id, explained, other):
+                    choices[id] = choice
                 continue
             unset = dict(self._unset(explained))
-            if other := self._usable(id):
+            if other:
                 file, line = next(((each.file, each.line) for each in unset.values()), self._named_at(id))
                 choices[id] = Remark(file, line, other, explained.error.message)
             else:
                 variables = unset | variables
         return choices, variables
+
+    def _own_choice(self, id: str, explained: Explanation, other: str) -> Remark | None:
+        """The binding of the folders for a capability of theirs that a shipped binding would answer otherwise."""
+        chosen = explained.selection.chain[0].binding_id if explained.selection else ""
+        catalog = self.catalog
+        if not chosen or not other or not self._is_theirs(catalog.capabilities[id].file):
+            return None
+        if self._is_theirs(catalog.bindings[chosen].file) or not self._is_theirs(
+            catalog.bindings[other].file
+        ):
+            return None
+        file, line = self._named_at(id)
+        return Remark(file, line, other, f"else the shipped binding `{chosen}` would answer")
+
+    def _is_own(self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()) -> bool:
+        """Whether a skill calls only functions and services of the folders, without the choices that prefer those to
+        shipped ones."""
+        skill = self.catalog.skills.get(id)
+        if skill is None or id in above:
+            return skill is not None
+        for target in list_targets(skill):
+            if target.startswith(NESTED):
+                if not self._is_own(target.removeprefix(NESTED), choices, above | {id}):
+                    return False
+            elif not self._is_theirs(self._called_file(target, choices)):
+                return False
+        return True
+
+    def _called_file(self, target: str, choices: Mapping[str, Remark]) -> str:
+        """The file of the binding that a capability is called through; empty if there is none."""
+        capability = self.catalog.by_name.get(target)
+        if capability is None:
+            return ""
+        explained = explain_selection(self.catalog, capability.id, self.options)
+        chain = explained.selection.chain if explained.error is None and explained.selection else ()
+        binding = chain[0].binding_id if chain else ""
+        if not binding and capability.id in choices:
+            binding = choices[capability.id].text
+        found = self.catalog.bindings.get(binding)
+        return found.file if found else ""
 
     def _capabilities(self) -> list[str]:
         """The capabilities of these folders, and those that they call."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Final
 
@@ -72,26 +71,13 @@ def find_source(root: str, module: str) -> str | None:
     return None
 
 
-def functions_and_imports(path: str) -> tuple[set[str], dict[str, int]] | None:
-    """The top-level functions of a source file, and by name of the top package the line of each import that must
-    succeed: not those in functions, tests or `try`. None where it cannot be read or parsed. Nothing is imported."""
+def functions_in(path: str) -> set[str] | None:
+    """The top-level functions of a source file; None if it cannot be read or parsed. Nothing is imported."""
     try:
         tree = syntax_tree(read_regular(path, limit=_MOST_SOURCE))
     except (FileRefused, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    functions = {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-    imports: dict[str, int] = {}
-    for name, line in _imports(tree):
-        imports.setdefault(name, line)
-    return functions, imports
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            yield from ((each.name.partition(".")[0], node.lineno) for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.module.partition(".")[0], node.lineno
+    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def lies_in(root: str, package: str) -> bool:
