@@ -7,22 +7,26 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
-from cogcli.app.registry import Layers, open_registry, selection_options
+from cogcli.app.registry import Layers, open_registry, selection_options, untrusted_warning
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CapabilityNotFoundError, CogcliError
+from cogcli.core.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
 from cogcli.core.problems import ProblemsFound, sort_problems
+from cogcli.core.terminal_text import visible
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import conformance_needed, reasons
+from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, explain_selection
 
 
 class ChoiceExplanation(NamedTuple):
-    """The object of `explain --json`, and the error where nothing can be called."""
+    """The object of `explain --json`, the error where nothing can be called, and what is chosen once a project is
+    trusted."""
 
     body: dict[str, Any]
     error: CogcliError | None = None
+    warnings: tuple[CogcliError, ...] = ()
 
 
 def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
@@ -42,18 +46,42 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     capability = catalog.capability(name)
     if capability is None:
         raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
-    choice = explain_choice(catalog, capability.id, selection_options(settings))
+    choice = _choice_of_runs(settings, registry, catalog, capability.id)
     shadows = shadows_of(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
     error = choice.error
     if error and any(problem.file == error.file for problem in catalog.problems):
         error = _problems(catalog, error.file)
-    return ChoiceExplanation({**choice.body, **where}, error)
+    return ChoiceExplanation({**choice.body, **where}, error, choice.warnings)
+
+
+def _choice_of_runs(
+    settings: Settings, registry: Registry, catalog: Catalog, capability_id: str
+) -> ChoiceExplanation:
+    """The choice of a run of now for a capability. In a project that is not trusted that is the choice of the trusted
+    layers if they have the capability, else one in which nothing is trusted (docs/reference/service.md#trust); a
+    warning names the choice that waits for trust, if it is another one."""
+    given = selection_options(settings)
+    later = explain_choice(catalog, capability_id, given)
+    if registry.is_trusted:
+        return later
+    now = explain_choice(
+        registry.for_run("capability", capability_id).about(capability_id), capability_id, given
+    )
+    chosen, waiting = (each.body["primary_binding_id"] for each in (now, later))
+    if waiting in (chosen, None):
+        return now
+    why = visible(settings.trust.distrust) or "it is not trusted"
+    text = f"the project chooses `{waiting}` for `{capability_id}`, which does not count: {why}"
+    warning = ServiceResolutionError("service.untrusted", text)
+    warning.next = ("cogcli config trust",)
+    return now._replace(warnings=(warning,))
 
 
 def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
     """The choice for each capability that a skill reaches, and the specs that it hides. Raises SkillNotFoundError."""
     catalog = open_registry(settings).reach(skill_id)
+    warning = untrusted_warning(settings, "skill", skill_id)
     given = selection_options(settings)
     blocking = [problem for problem in check(catalog, options=given) if problem.severity != "W"]
     skill = catalog.skills.get(skill_id)
@@ -64,7 +92,8 @@ def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
         "shadows": shadows_of(catalog, "skill", skill_id),
         "capabilities": [explain_choice(catalog, id, given).body for id in catalog.capabilities],
     }
-    return ChoiceExplanation(body, ProblemsFound(blocking) if blocking else None)
+    warnings = () if warning is None else (warning,)
+    return ChoiceExplanation(body, ProblemsFound(blocking) if blocking else None, warnings)
 
 
 def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
@@ -73,13 +102,16 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
     Raises UsageError, or ProblemsFound where its file has errors.
     """
     view, service = find_spec(settings, "services", service_id)
-    catalog, given = view.catalog, view.options
+    catalog, registry = view.catalog, open_registry(settings)
     uses = []
+    warnings: dict[str, CogcliError] = {}
     for id, binding in sorted(catalog.bindings.items()):
         if binding.service == service_id:
-            body = explain_choice(catalog, binding.capability, given).body
-            row = next(row for row in body["bindings"] if row["binding_id"] == id)
-            uses.append({"capability_id": binding.capability, **row})
+            choice = _choice_of_runs(settings, registry, catalog, binding.capability)
+            row = next((row for row in choice.body["bindings"] if row["binding_id"] == id), None)
+            if row is not None:
+                uses.append({"capability_id": binding.capability, **row})
+            warnings |= {warning.message: warning for warning in choice.warnings}
     body = {
         "service_id": service_id,
         "layer": service.layer,
@@ -88,7 +120,7 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
         "shadows": shadows_of(catalog, "service", service_id),
         "bindings": uses,
     }
-    return ChoiceExplanation(body)
+    return ChoiceExplanation(body, None, tuple(warnings.values()))
 
 
 _EXPLAIN: Final = {"skills": choose_for_skill, "services": explain_service}

@@ -212,6 +212,8 @@ def explain_capability(
 
 def _explain(context: CommandContext, id: str) -> int:
     found = explain_spec(context.settings, context.kind, id)
+    for warning in found.warnings:
+        context.warn(warning)
     context.own["explanation"] = found.body
     context.answer(explanation_lines(context.kind, found.body, context.screen.out.width))
     if found.error:
