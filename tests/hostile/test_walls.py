@@ -429,6 +429,47 @@ def test_a_function_in_a_sandbox_reads_the_files_that_its_input_names(project: P
         assert done.json["outputs"]["text"] == "named\n"
 
 
+def test_a_function_in_a_sandbox_reads_no_hidden_name_and_no_credentials_that_were_not_typed(
+    project: Project,
+) -> None:
+    project.services(
+        """
+        import os
+
+        def read(path: str) -> dict[str, object]:
+            found = []
+            for name in ("part/seen.txt", "part/.env", "part/inner/.git/config", "part/link", path):
+                try:
+                    found.append(open(os.path.join(os.path.dirname(__file__), name)).read())
+                except OSError:
+                    found.append("")
+            return {"text": " ".join(found)}
+        """
+    )
+    project.write(
+        "services/local/demo.yaml", "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: sandbox\n"
+    )
+    for name in ("seen.txt", ".env", "inner/.git/config"):
+        project.write(f"part/{name}", name)
+    key = project.home / ".ssh/id_rsa"
+    key.parent.mkdir()
+    key.write_text("key")
+    (project.root / "part/link").symlink_to(key)
+    project.capability(
+        "demo.file.read",
+        "read",
+        inputs="{path: {type: string, required: true}}",
+        request="{path: input.path}",
+    )
+    step = "- {id: read, uses: demo.file.read, input: {path: inputs.path}, output: {text: outputs.text}}"
+    inputs = "{path: {type: string, required: true}}"
+    project.skill("demo.read", step, inputs=inputs, outputs="{text: {type: string, required: true}}")
+    project.write("inputs.json", json.dumps({"path": str(key)}))
+    done = project.run("run", "demo.read", "-p", f"path={key}", "--json").assert_ok()
+    assert done.json["outputs"]["text"] == "seen.txt    key"
+    project.run("run", "demo.read", "--input-file", "inputs.json").assert_exit(4)
+
+
 def test_the_documents_state_the_limits_of_each_parser() -> None:
     """The table of the reference has a row per parser, in the same order, with the limits of the code."""
     from cogcli.official.confined import LIMITS, RUFF
