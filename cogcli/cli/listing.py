@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.cli.context import CommandContext
+from cogcli.cli.drawing import DrawnColumn, DrawnPart, draw_table
 from cogcli.cli.options import ListFlags
 from cogcli.cli.run_flags import TraceFlags
+from cogcli.cli.streams import OutputStream
 from cogcli.core.terminal_text import cells, shorten_middle, truncate, visible
-from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledSpan
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -58,7 +60,7 @@ def show(
     out = context.screen.out
     if format == "text" and out.width is not None:
         shown = rows if whole else rows[:LONGEST]
-        context.screen.answer_lines(_table(columns, shown, out.width, section))
+        context.screen.answer(_draw_table(out, columns, shown, out.width, section))
         if len(shown) < len(rows):
             context.note(f"and {len(rows) - len(shown)} more: {for_all} shows all")
     else:
@@ -95,25 +97,34 @@ def _words(flag: str, value: Any) -> str:
     return " ".join(([flag] if flag else []) + ([] if value is True else [str(value)]))
 
 
-def _table(
+def _draw_table(
+    out: OutputStream,
     columns: Sequence[Column],
     rows: Sequence[dict[str, Any]],
     width: int,
     section: Callable[[dict[str, Any]], str],
-) -> list[StyledLine]:
-    texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
+) -> str:
+    """The table as a terminal of this width shows it; empty without rows."""
     if not rows:
-        return []
+        return ""
+    texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
     kept = _fit(columns, [[cells(row[n]) for row in texts] for n in range(len(columns))], width)
-    lines: list[StyledLine] = [_line([(c.heading, "dim") for c in columns], columns, kept)]
+    drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in kept.items()]
+    parts: list[DrawnPart] = []
     above = section(rows[0])
+    part: list[list[StyledSpan]] = []
     for row, text in zip(rows, texts, strict=True):
         if (heading := section(row)) != above:
-            above = heading
-            lines.append([(f"-- {heading} ", "dim")])
+            parts.append(DrawnPart("" if not parts else above, part))
+            above, part = heading, []
         styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
-        lines.append(_line(list(zip(text, styles, strict=True)), columns, kept))
-    return lines
+        part.append([(_cut(columns[n], text[n], size), styles[n]) for n, size in kept.items()])
+    parts.append(DrawnPart(above if parts else "", part))
+    return draw_table(out, drawn, parts)
+
+
+def _cut(column: Column, text: str, size: int) -> str:
+    return truncate(text, size) if column.prose else shorten_middle(text, size)
 
 
 _GAP = 2
@@ -153,18 +164,6 @@ def _usual(column: Column, sizes: list[int], width: int) -> int:
         return max(12, width // 3)
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
     return max(_WORD, cells(column.heading), middle + middle // 2)
-
-
-def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: dict[int, int]) -> StyledLine:
-    line: StyledLine = []
-    for n, size in kept.items():
-        text, style = texts[n]
-        text = truncate(text, size) if columns[n].prose else shorten_middle(text, size)
-        fill = " " * (size - cells(text))
-        line.append(
-            ((" " * _GAP if line else "") + (fill + text if columns[n].right else text + fill), style)
-        )
-    return line
 
 
 def _on_terminal(column: Column, value: Any) -> str:

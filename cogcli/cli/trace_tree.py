@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from cogcli.cli.context import CommandContext
+from cogcli.cli.drawing import draw_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.cli.run_report import failure_commands, flags_of
@@ -162,7 +163,12 @@ def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool
 def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the tree, what the run waits for, and with `--io` the values of steps."""
     waiting = waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
-    context.screen.answer_lines([*tree_lines(context, shown), *waiting, *_io(context, shown)])
+    out, lines = context.screen.out, tree_lines(context, shown)
+    if out.width is None:
+        context.screen.answer_lines(lines)
+    else:
+        context.screen.answer(draw_lines(out, lines))
+    context.screen.answer_lines([*waiting, *_io(context, shown)])
 
 
 def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:

@@ -37,9 +37,9 @@ FORBIDDEN: dict[tuple[str, ...], set[str]] = {
     ("report", "-o", "-"): HEAVY - {"jinja2", "pydantic"},
     ("graph", "@last"): HEAVY,
     ("graph", "demo.greet"): {"httpx", "mcp", "jinja2"},
-    ("skills", "ls"): {"httpx", "mcp", "jinja2"},
+    ("skills", "ls"): {"httpx", "mcp", "jinja2", "rich"},
     ("validate",): {"httpx", "mcp", "jinja2"},
-    ("doctor",): {"httpx", "mcp", "jinja2"},
+    ("doctor",): {"httpx", "mcp", "jinja2", "rich"},
     CLEAN: HEAVY | {"jsonschema_rs", "referencing"},
 }
 

@@ -100,8 +100,8 @@ def test_the_sign_is_that_of_usable(demo: Any, kind: str) -> None:
     assert [(line[0], line[-2], line[-1]) for line in tsv] == [
         (row["id"], str(row["usable"]).lower(), row["why_not"] or "") for row in listed
     ]
-    screen = demo.run(kind, "ls", env={"COGCLI_FORCE_TTY": "60"}).out.splitlines()[1:]
-    signs = [line[0] for line in screen if not line.startswith("-- ")]
+    screen = demo.run(kind, "ls", "--all", env={"COGCLI_FORCE_TTY": "60"}).out.splitlines()[1:]
+    signs = [line[0] for line in screen if not line.endswith("─")]
     assert signs == ["✓" if row["usable"] else "✗" for row in listed]
     assert [row for row in listed if row["why_not"]] == [row for row in listed if not row["usable"]]
     for row in listed:
@@ -216,8 +216,8 @@ def test_the_specs_of_the_project_come_first_and_shipped_ones_below_a_line(demo:
     assert own > 0
     assert set(layers[own:]) == {"built-in"}
     screen = demo.run(kind, "ls", env={"COGCLI_FORCE_TTY": "80"}).out.splitlines()
-    assert [number for number, line in enumerate(screen) if line.startswith("-- shipped")] == [own + 1]
-    assert "-- shipped" not in demo.run(kind, "ls").out
+    assert [number for number, line in enumerate(screen) if line.startswith("shipped ─")] == [own + 2]
+    assert "shipped ─" not in demo.run(kind, "ls").out
 
 
 @pytest.mark.parametrize("kind", ["skills", "services"])

@@ -27,10 +27,12 @@ def many(demo: Any) -> Any:
 def test_a_long_list_on_a_terminal_is_cut_with_a_note_and_all_shows_all(many: Any) -> None:
     total = len(many.run("skills", "ls").assert_ok().out.splitlines())
     cut = many.run("skills", "ls", env=TERMINAL).assert_ok()
-    assert len(cut.out.splitlines()) == 1 + 100
+    assert len(cut.out.splitlines()) == 2 + 100
     assert cut.err == f"and {total - 100} more: --all shows all\n"
     whole = many.run("skills", "ls", "--all", env=TERMINAL).assert_ok()
-    assert len(whole.out.splitlines()) == 1 + total + 1, "a heading, and the line above shipped ones"
+    assert len(whole.out.splitlines()) == 2 + total + 1, (
+        "a heading and its line, and the line above shipped ones"
+    )
     assert whole.err == ""
     assert many.run("skills", "ls", "-q", env=TERMINAL).err == ""
 

@@ -10,6 +10,7 @@ from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.checks.repairs import repairs_for
 from cogcli.app.checks.reports import diagnosis_report
 from cogcli.cli.context import CommandContext
+from cogcli.cli.drawing import DrawnCheck, draw_checks, draw_paragraph
 from cogcli.cli.options import Reports, command, switch
 from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import OK
@@ -55,7 +56,9 @@ def doctor(
     errors = sum(check.status == "error" for check in diagnosis.checks)
     warnings = sum(check.status == "warning" for check in diagnosis.checks)
     sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
-    context.answer([*_lines(context, diagnosis), [(sums, "")]])
+    _answer(context, diagnosis)
+    out = context.screen.out
+    context.answer(f"{sums}\n" if out.width is None else draw_paragraph(out, sums))
     code = OK
     if errors or (warnings and strict):
         status = "error" if errors else "warning"
@@ -78,10 +81,38 @@ def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
     return bool(repairs)
 
 
-def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
+def _answer(context: CommandContext, diagnosis: Diagnosis) -> None:
+    """Write the checks: drawn on a terminal, else a line for each."""
     out = context.screen.out
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
-    lines: list[StyledLine] = [[(fit(head, out.width), "bold")]]
+    context.answer([[(fit(head, out.width), "bold")]])
+    if out.width is None:
+        context.answer(_lines(context, diagnosis))
+        return
+    groups = {check.group: [_drawn(context, one) for one in diagnosis.checks if one.group == check.group]
+              for check in diagnosis.checks}  # fmt: skip
+    context.answer(draw_checks(out, list(groups.items())))
+
+
+def _drawn(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
+    word = _SIGNS[check.status]
+    sign = (context.screen.out.glyphs.sign(word), style_of(word))
+    return DrawnCheck(
+        sign, visible(check.name), visible(check.message), [visible(text) for text in _details(check)]
+    )
+
+
+def _details(check: DoctorCheck) -> list[str]:
+    """What is below the line of a check that found something."""
+    if check.status == "ok":
+        return []
+    fixes = check.fix.split("\n") if check.fix else []
+    return [*check.details, *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes))]
+
+
+def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
+    out = context.screen.out
+    lines: list[StyledLine] = []
     names = max((cells(check.name) for check in diagnosis.checks), default=0)
     sign = max(cells(out.glyphs.sign(word)) for word in _SIGNS.values())
     group = ""
@@ -98,14 +129,7 @@ def _check(context: CommandContext, check: DoctorCheck, names: int, sign: int) -
     word = _SIGNS[check.status]
     line: StyledLine = [
         (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
-        (fit(f"{pad(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
+        (f"{pad(visible(check.name), names)}  {visible(check.message)}", ""),
     ]
-    if check.status == "ok":
-        return [line]
     indent = " " * (5 + sign + names)
-    fixes = check.fix.split("\n") if check.fix else []
-    details = [
-        *check.details,
-        *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes)),
-    ]
-    return [line, *([(indent + fit(visible(text), out.width, len(indent)), "dim")] for text in details)]
+    return [line, *([(indent + visible(text), "dim")] for text in _details(check))]

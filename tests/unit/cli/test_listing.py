@@ -60,7 +60,7 @@ def test_markdown_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_table_never_exceeds_the_terminal(capsys: pytest.CaptureFixture[str], columns: int) -> None:
     out = listed(capsys, environ={"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"})
     assert all(len(line) <= columns for line in out.splitlines())
-    assert len(out.splitlines()) == len(ROWS) + 1
+    assert len(out.splitlines()) == len(ROWS) + 2
 
 
 SPECS = [
@@ -82,7 +82,7 @@ def test_the_prose_of_a_list_stays_on_every_terminal_whatever_one_row_needs(
         assert isinstance(call.action, partial)
         screen = Screen({"COGCLI_FORCE_TTY": str(width), "NO_COLOR": "1"})
         show(CommandContext(call, screen, {}), columns, SPECS + long, call.action.keywords["flags"])
-        head, *rows = capsys.readouterr().out.splitlines()
+        head, _, *rows = capsys.readouterr().out.splitlines()
         place = head.index("description")
         assert all(row[place:].startswith(("What it d", "One of a ")) for row in rows), width
         assert all(len(row) <= width for row in rows), width

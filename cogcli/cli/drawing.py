@@ -1,0 +1,167 @@
+"""What a terminal shows of lists, checks and traces, drawn by rich (docs/reference/command-line.md#drawing).
+
+rich is imported when something is drawn: nothing of it is loaded without a terminal. Texts reach it as `Text` alone,
+with control characters made visible before: it reads no markup, no emoji codes and no links in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.cli.streams import OutputStream
+from cogcli.core.terminal_text import cells, visible_block
+from cogcli.report.styled_text import ASCII, StyledLine, StyledSpan
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_STYLES = {"error": "bold red", "warning": "bold yellow"}
+"""The styles of rich for those of our words that it does not know."""
+_ELLIPSIS = {0x2026: "~"}
+_MOST_DRAWN = 500
+"""Rows of a table that rich draws; it takes about a millisecond for each."""
+
+
+class DrawnColumn(NamedTuple):
+    """A column of a table: its heading, and its width, which no cell exceeds."""
+
+    heading: str
+    width: int
+    right: bool = False
+
+
+class DrawnPart(NamedTuple):
+    """Rows of a table below a line with a heading; the first part usually has none."""
+
+    heading: str
+    rows: Sequence[Sequence[StyledSpan]]
+
+
+def draw_table(out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]) -> str:
+    """A table with a line below its headings and above each part that has one. The cells are cut to their widths."""
+    if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
+        return "".join(_plain_lines(out, columns, parts))
+    from rich.box import SIMPLE_HEAD
+    from rich.rule import Rule
+    from rich.table import Table
+
+    console, drawn = _console(out)
+    size = sum(column.width for column in columns) + 2 * (len(columns) - 1)
+    is_ascii = out.glyphs is ASCII
+    for number, part in enumerate(parts):
+        if part.heading:
+            signs = "-" if is_ascii else "─"
+            rule = Rule(_text(out, [(part.heading, "dim")]), align="left", characters=signs, style="dim")
+            console.print(rule, width=size)
+        table = Table(
+            box=None if is_ascii else SIMPLE_HEAD, show_header=number == 0, show_edge=False, pad_edge=False,
+            padding=(0, 2 if is_ascii else 1, 0, 0), header_style="dim", border_style="dim",
+        )  # fmt: skip
+        for column in columns:
+            heading = _text(out, [(column.heading, "dim")])
+            side = "right" if column.right else "left"
+            table.add_column(heading, width=column.width, justify=side, no_wrap=True)  # type: ignore[arg-type]
+        for row in part.rows:
+            table.add_row(*[_text(out, [span]) for span in row])
+        console.print(table)
+    return _trimmed(drawn)
+
+
+def _plain_lines(
+    out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
+) -> Iterator[str]:
+    """The lines of a table that is too long to be drawn in an instant."""
+    headings = [(column.heading, "dim") for column in columns]
+    yield out.line(_plain_row(headings, columns))
+    for part in parts:
+        if part.heading:
+            yield out.line([(part.heading, "dim")])
+        for row in part.rows:
+            yield out.line(_plain_row(row, columns))
+
+
+def _plain_row(row: Sequence[StyledSpan], columns: Sequence[DrawnColumn]) -> StyledLine:
+    line: StyledLine = []
+    for (text, style), column in zip(row, columns, strict=True):
+        fill = " " * (column.width - cells(text))
+        line.append((("  " if line else "") + (fill + text if column.right else text + fill), style))
+    return line
+
+
+def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
+    """Lines one below the other, each cut where the terminal ends."""
+    console, drawn = _console(out)
+    for line in lines:
+        console.print(_text(out, line), no_wrap=True, overflow="ellipsis", crop=True)
+    return _trimmed(drawn)
+
+
+def draw_paragraph(out: OutputStream, text: str) -> str:
+    """A text that goes on in the next line at a blank."""
+    console, drawn = _console(out)
+    console.print(_text(out, [(text, "")]))
+    return _trimmed(drawn)
+
+
+class DrawnCheck(NamedTuple):
+    """A line of a check: its sign, its name and what was found, and below it what would help."""
+
+    sign: StyledSpan
+    name: str
+    message: str
+    details: Sequence[str]
+
+
+def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnCheck]]]) -> str:
+    """Checks by group, what was found in one column; a long text goes on below, in its column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console, drawn = _console(out)
+    names = max((cells(check.name) for _, found in groups for check in found), default=0)
+    signs = max((cells(check.sign[0]) for _, found in groups for check in found), default=0)
+    for heading, checks in groups:
+        console.print(_text(out, [(heading, "bold")]))
+        table = Table(box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, width=2 + signs)
+        table.add_column(no_wrap=True, width=names)
+        table.add_column(overflow="fold")
+        for check in checks:
+            table.add_row(Text("  ") + _text(out, [check.sign]), _text(out, [(check.name, "")]),
+                          _text(out, [(check.message, "")]))  # fmt: skip
+            for detail in check.details:
+                table.add_row("", "", _text(out, [(detail, "dim")]))
+        console.print(table)
+    return _trimmed(drawn)
+
+
+def _console(out: OutputStream) -> tuple[Console, StringIO]:
+    """A console with the width and the colours of a stream, and the text into which it draws."""
+    from rich.console import Console
+
+    drawn = StringIO()
+    console = Console(
+        file=drawn, width=out.width, color_system="standard" if out.color else None, force_terminal=out.color,
+        no_color=not out.color, legacy_windows=False, markup=False, emoji=False, highlight=False, _environ={},
+    )  # fmt: skip
+    return console, drawn
+
+
+def _text(out: OutputStream, line: StyledLine) -> Text:
+    from rich.text import Text
+
+    text = Text(no_wrap=False)
+    for span, style in line:
+        safe = visible_block(span).replace("\n", "\\n").replace("\t", "\\t")
+        text.append(
+            safe.translate(_ELLIPSIS) if out.glyphs is ASCII else safe, style=_STYLES.get(style, style)
+        )
+    return text
+
+
+def _trimmed(drawn: StringIO) -> str:
+    """What was drawn, without blanks at the ends of lines."""
+    return "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().split("\n")[:-1])
