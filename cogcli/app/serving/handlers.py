@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
+_RUN_AGAIN: Final = re.compile(r"run again with (--(?:confirm|trust-level) \S+) if you mean to allow it")
+
+
 class ServerListener(NamedTuple):
     """Callbacks of the command that started the server."""
 
@@ -133,8 +136,19 @@ def _lines(word: str, error: dict[str, Any], lead: str) -> str:
     """An error as lines: code and message, hint, and each next command after the words of `lead`."""
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
-        lines.append(f"hint: {error['hint']}")
+        lines.append(f"hint: {_hint_for_client(error['hint'])}")
     return "\n".join([*lines, *(f"{lead}: {command}" for command in error.get("next") or ())])
+
+
+def _hint_for_client(hint: str) -> str:
+    """A hint without flags of `run`, which no client can give: the person who starts the server can."""
+    found = _RUN_AGAIN.fullmatch(hint)
+    if found is None:
+        return hint
+    return (
+        f"no client can allow it. The person who starts this server can, for every call:"
+        f" `cogcli serve mcp {found[1]}` with its other options"
+    )
 
 
 def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
@@ -159,7 +173,7 @@ def _refusal(error: CogcliError) -> types.CallToolResult:
     for problem in problems:
         lines.append(f"error[{problem.code}]: {problem.message}")
         if problem.hint:
-            lines.append(f"hint: {problem.hint}")
+            lines.append(f"hint: {_hint_for_client(problem.hint)}")
     return _error("\n".join(lines), {"cogcli/status": "error", "cogcli/code": problems[0].code})
 
 

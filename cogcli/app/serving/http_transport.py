@@ -22,6 +22,7 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
+from cogcli.app.serving.request_checks import find_request_fault
 from cogcli.app.serving.run_pool import RunPool
 from cogcli.app.serving.server_socket import Endpoint
 from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
@@ -67,9 +68,13 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         status, problem = self._refusal(headers)
+        fault: dict[str, Any] | None = None
         if not status and scope["method"] == "POST":
-            status, problem, receive = await _read_body(headers, receive)
-        if status:
+            status, problem, receive, value = await _read_body(headers, receive)
+            fault = None if status else _reply_to_fault(value, _only(headers, "mcp-protocol-version"))
+        if fault is not None:
+            await _send_json(send, 400, fault)
+        elif status:
             await _refuse(send, status, problem)
         else:
             await self._app(scope, receive, send)
@@ -100,11 +105,19 @@ def _only(headers: dict[str, list[str]], name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-async def _read_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive]:
-    """Status and text of a refusal (0 for none), and the `receive` that gives the body to the server."""
+def _reply_to_fault(value: Any, version: str) -> dict[str, Any] | None:
+    """The reply to a request that the server cannot take; None for any other body. `version` is that of the header."""
+    fault = find_request_fault(value, version)
+    if fault is None:
+        return None
+    return {"jsonrpc": "2.0", "id": value["id"], "error": fault.model_dump(exclude_none=True)}
+
+
+async def _read_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive, Any]:
+    """Status and text of a refusal (0 for none), the `receive` that gives the body to the server, and the body."""
     length = _only(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:
-        return 413, f"a body may have {MAX_BYTES:,} bytes", receive
+        return 413, f"a body may have {MAX_BYTES:,} bytes", receive, None
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
@@ -112,23 +125,24 @@ async def _read_body(headers: dict[str, list[str]], receive: Receive) -> tuple[i
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return 400, "the body did not end", receive
+                    return 400, "the body did not end", receive, None
                 body += message.get("body", b"")
                 if len(body) > MAX_BYTES:
-                    return 413, f"a body may have {MAX_BYTES:,} bytes", receive
+                    return 413, f"a body may have {MAX_BYTES:,} bytes", receive, None
                 more = message.get("more_body", False)
-        if has_bad_id(loads(bytes(body))):
-            return 400, BAD_ID, receive
+        value = loads(bytes(body))
+        if has_bad_id(value):
+            return 400, BAD_ID, receive, None
     except TimeoutError:
-        return 408, "the body did not arrive in time", receive
+        return 408, "the body did not arrive in time", receive, None
     except JsonRefused as refused:
-        return 400, f"{refused.code}: {refused.message}", receive
+        return 400, f"{refused.code}: {refused.message}", receive, None
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def receive_whole() -> Message:
         return whole.pop() if whole else await receive()
 
-    return 0, "", receive_whole
+    return 0, "", receive_whole, value
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:
@@ -138,7 +152,11 @@ async def _refuse(send: Send, status: int, problem: str) -> None:
         "id": None,
         "error": {"code": _INVALID_REQUEST if is_json else _PARSE_ERROR, "message": problem},
     }
-    body = json.dumps(error).encode()
+    await _send_json(send, status, error)
+
+
+async def _send_json(send: Send, status: int, value: dict[str, Any]) -> None:
+    body = json.dumps(value).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -21,8 +21,10 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
 from cogcli.app.serving.server_socket import close_standard_streams
 from cogcli.core import threads
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
@@ -109,8 +111,16 @@ async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
 
+    has_begun = False
+
     async def take(frame: bytes | None) -> None:
+        nonlocal has_begun
         message = parse_frame(frame)
+        if isinstance(message, types.JSONRPCRequest) and not has_begun:
+            has_begun = begins(message)
+            if not has_begun and message.method in ("tools/list", "tools/call"):
+                text = f"{message.method}: `initialize` comes first, then `notifications/initialized`"
+                message = _error_reply(types.INVALID_REQUEST, text, message.id)
         if isinstance(message, types.JSONRPCError):
             await wire.write(message)
         else:
@@ -184,16 +194,25 @@ def parse_frame(frame: bytes | None) -> Any:
         return _error_reply(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
     if has_bad_id(value):
         return _error_reply(types.INVALID_REQUEST, BAD_ID)
+    id = value.get("id") if isinstance(value, dict) else None
+    if (fault := find_request_fault(value)) is not None:
+        return _error_reply(fault.code, fault.message, id, fault.data)
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        id = value.get("id") if isinstance(value, dict) else None
         return _error_reply(types.INVALID_REQUEST, "this is no message of the protocol", id)
 
 
-def _error_reply(code: int, message: str, id: Any = None) -> types.JSONRPCError:
+def begins(request: types.JSONRPCRequest) -> bool:
+    """Whether a client may begin with this request: a handshake, or one that names its protocol version itself."""
+    meta = object_of((request.params or {}).get("_meta"))
+    return request.method == "initialize" or VERSION_KEY in meta
+
+
+def _error_reply(code: int, message: str, id: Any = None, data: Any = None) -> types.JSONRPCError:
     known = id if isinstance(id, str) or type(id) is int else None
-    return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=message))
+    members = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(**members))
 
 
 def take_descriptors() -> FramePipe:

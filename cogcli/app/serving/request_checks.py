@@ -1,0 +1,100 @@
+"""What is wrong with a request of a client, in words that it can use (docs/reference/protocols.md#serve). The SDK alone
+answers `Invalid request parameters` and names no reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import mcp_types as types
+from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types.methods import validate_client_request
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from cogcli.core.jsonvalue import kind_of, object_of
+
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_KNOWN: Final = (*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS))
+"""The protocol versions that the server speaks, the latest first."""
+_MOST: Final = 3
+"""So many faults of one request are named."""
+_MODEL: Final = re.compile(r"[A-Z]\w*|.*\[.*")
+"""A part of a place that only names a type of the SDK."""
+_WORDS: Final = {"a valid dictionary": "an object", "a valid list": "a list", "a valid string": "text"}
+
+
+class _Fault(NamedTuple):
+    """Where a value is wrong, what is expected there, and what was found."""
+
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"`{self.path}`: expected {self.expected}, found {self.found}"
+
+
+def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None:
+    """The error that answers a request; None for one that the SDK can handle, and for any other message. `header` is
+    the value of `MCP-Protocol-Version`."""
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str) or "id" not in message:
+        return None
+    params = message.get("params")
+    version = object_of(object_of(params).get("_meta")).get(VERSION_KEY) or header
+    if isinstance(version, str) and version and version not in _KNOWN:
+        text = f"protocol version `{version[:40]}` is unknown: this server speaks {', '.join(_KNOWN)}"
+        data = {"supported": list(_KNOWN), "requested": version[:40]}
+        return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
+    if params is not None and not isinstance(params, dict):
+        fault = _Fault("params", "an object", _found(params))
+        return _invalid(message["method"], [fault])
+    versions = (version,) if version in _KNOWN else tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
+    faults = _faults_in(message["method"], params, versions)
+    return _invalid(message["method"], faults) if faults else None
+
+
+def _faults_in(method: str, params: Mapping[str, Any] | None, versions: tuple[str, ...]) -> list[_Fault]:
+    """The faults by the newest of these versions that has the method; empty if one of them takes the request."""
+    first: list[_Fault] = []
+    for version in versions:
+        try:
+            validate_client_request(method, version, params)
+        except KeyError:
+            continue  # the method does not exist in this version
+        except ValidationError as error:
+            first = first or list(_faults_of(error))
+        else:
+            return []
+    return first
+
+
+def _faults_of(error: ValidationError) -> Iterator[_Fault]:
+    """The faults of a validation, one for each place: the branches of a union are put together."""
+    expected: dict[str, list[str]] = {}
+    found: dict[str, str] = {}
+    for each in error.errors(include_url=False):
+        path = ".".join(str(part) for part in each["loc"] if not _MODEL.fullmatch(str(part)))
+        is_choice = each["type"] == "literal_error"
+        words = str(each["ctx"]["expected"]).replace("'", "`") if is_choice else each["msg"].lower()
+        words = words.removeprefix("input should be ")
+        expected.setdefault(path, []).append(_WORDS.get(words, words))
+        found[path] = "nothing" if each["type"] == "missing" else _found(each["input"])
+    unknown = [path for path in expected if path.endswith(".type") and found[path].startswith("`")]
+    for path in unknown or expected:  # an unknown block lacks the members of every other one
+        choices = " or ".join(dict.fromkeys(expected[path]))
+        yield _Fault(path, "a value" if found[path] == "nothing" else choices, found[path])
+
+
+def _found(value: Any) -> str:
+    """A text as it is, cut; of any other value its kind."""
+    return f"`{value[:40]}`" if isinstance(value, str) else kind_of(value)
+
+
+def _invalid(method: str, faults: list[_Fault]) -> types.ErrorData:
+    named = faults[:_MOST]
+    text = f"{method[:60]}: {'; '.join(map(str, named))}"
+    return types.ErrorData(
+        code=types.INVALID_PARAMS, message=text, data={"problems": [each._asdict() for each in named]}
+    )
