@@ -20,6 +20,8 @@ from cogcli.specs.layers import BUILT_IN, builtin_root
 from cogcli.specs.layout import CASES
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
+UNTRUSTED: Final = "service.untrusted"
+"""The code of a call that is not made before its project is trusted."""
 _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
 
@@ -39,6 +41,17 @@ class RegistryCheck(NamedTuple):
     """What later layers make of shipped files, none of which the user has to mend: it is none of the problems."""
 
     @property
+    def own_counts(self) -> dict[str, int]:
+        """As `counts`, of the files that did not come with the program."""
+        kinds = Counter(kind for file, kind in self.files.items() if file not in self.shipped)
+        return {kind: kinds[kind] for kind in self.counts}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing of the user's to check."""
+        return self.shipped.issuperset(self.files)
+
+    @property
     def unusable(self) -> int:
         """How many shipped files later layers make unusable."""
         return len({problem.file for problem in self.notes if is_made_unusable(problem)})
@@ -54,11 +67,12 @@ class RegistryCheck(NamedTuple):
         return len(self.problems) - self.errors
 
     def fails(self, *, strict: bool) -> list[Problem]:
-        """The problems that fail the check, errors first: with `strict` also warnings, but of shipped files none, as
-        what an extra is needed for, which nobody but us can mend."""
+        """The problems that fail the check, errors first: with `strict` also warnings, but none of shipped files, such
+        as for an extra that is not installed, and none that says only that the project is not trusted: the author of
+        a file cannot mend these."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
-        own = (p for p in self.problems if strict and p.severity != "E" and p.file not in self.shipped)
-        return [*errors, *own]
+        others = [p for p in self.problems if p.severity != "E" and p.code != UNTRUSTED] if strict else []
+        return [*errors, *(problem for problem in others if problem.file not in self.shipped)]
 
 
 def validate(

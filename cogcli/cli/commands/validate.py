@@ -16,7 +16,8 @@ from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.app.checks.watch import snapshot, wait_for_change
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
-from cogcli.cli.envelope import dumps
+from cogcli.cli.empty_checks import find_refusal
+from cogcli.cli.envelope import dumps, error_object
 from cogcli.cli.options import OUTPUT, argument, choice, command, switch, text, wrong_flag, wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
@@ -77,7 +78,12 @@ def validate(
     if watch:
         run.watch()
     code = run.once()
+    refusal = run.refusal if code == OK else None
+    if refusal is not None:
+        context.error, code = error_object(refusal), refusal.exit_code
     wanted.write(context, run.report, code, most=100)
+    if refusal is not None:
+        raise refusal
     return code
 
 
@@ -122,6 +128,16 @@ class _Validation:
         if not context.json:
             _answer(context, checked, fixable, self._sources, self._format)
         return code
+
+    @property
+    def refusal(self) -> CogcliError | None:
+        """The error of a check in which there was nothing of the user's to check; None where there was."""
+        if self._contents or (self._paths and self._checked.files) or not self._checked.is_empty:
+            return None
+        empty = "these paths hold no specs" if self._paths else "there is nothing of your own to check"
+        return find_refusal(
+            checked=0, total=0, empty=empty, hint="make a skill: cogcli new skill DOMAIN.SLUG"
+        )
 
     def report(self) -> CheckReport:
         """What was found, for reports."""
@@ -183,6 +199,7 @@ def _fill_envelope(
         {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
     ]
     context.own["counts"] = checked.counts
+    context.own["own_counts"] = checked.own_counts
     return context.fail(failing[0].to_payload()) if failing else OK
 
 
@@ -223,8 +240,9 @@ def _hidden(context: CommandContext, checked: RegistryCheck) -> frozenset[Proble
 def _sums(checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool) -> list[StyledLine]:
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
-        for kind, count in checked.counts.items()
+        for kind, count in checked.own_counts.items()
     )
+    words += f" of your own, {count_of(len(checked.shipped), 'shipped file')}" if checked.shipped else ""
     sums = problems_summary(checked.problems, checked.shipped, fixable)
     sums = f"{sums.removesuffix('.')}, shown with -v." if hidden else sums
     told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
