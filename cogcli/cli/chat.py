@@ -96,6 +96,8 @@ class Chat:
                 self._context.screen.notify("\n")
 
     def _take(self, line: str) -> None:
+        # The project may have changed since the message before.
+        self._context.settings.reread_trust()
         word, _, rest = line.partition(" ")
         if not word.startswith("/"):
             if line:
