@@ -38,5 +38,6 @@ def test_a_project_that_changed_since_the_message_before_runs_nothing(tmp_path: 
     terminal.send("y")
     terminal.until("ok in")
     terminal.send(MESSAGE, PROMPT)
+    terminal.until("The nearest:")
     assert "run it? [y/N]" not in terminal.leave(PROMPT).rpartition("ok in")[2]
     assert (tmp_path / "fed").read_text() == "# fed\n"
