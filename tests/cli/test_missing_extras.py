@@ -64,7 +64,8 @@ def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
 
 
 def test_a_shipped_skill_that_needs_an_extra_fails_no_project_of_others(project: Any, without: Any) -> None:
-    project.write("cogcli.toml", "")
+    step = "- {id: clean, uses: text.content.normalize, input: {text: x}, output: {}}"
+    project.skill("demo.clean", step)
     checked = without("trafilatura", "validate", "--strict").assert_ok()
     assert "env.extra]" not in checked.out
     assert ", shown with -v." in checked.out

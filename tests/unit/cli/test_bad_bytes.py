@@ -209,7 +209,10 @@ def test_every_value_of_a_configuration_file_is_judged(key: str, place: Path) ->
                 )
 
 
-def test_commands_go_on_beside_such_a_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_go_on_beside_such_a_file(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COGCLI_TRUST_PROJECT", "1")
     (place / "cogcli.toml").write_text(f"# here\nmax_workers = {DIGITS}\n")
     assert main.run(["ls"]) == 0
     assert main.run(["config", "show"]) == 0
