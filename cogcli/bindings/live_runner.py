@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from cogcli.bindings import response as response_mapping
 from cogcli.bindings.answer_checks import check_answer
 from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.bindings.request import Surroundings
-from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
+from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver, ServiceNotice
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
 from cogcli.protocols import PROTOCOLS
@@ -48,7 +49,9 @@ class LiveRunner:
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self._context = context
+        self.service_changes: deque[ServiceNotice] = deque()
+        """Starts and stops of services that no log has taken yet."""
+        self._context = context._replace(note_service=self.service_changes.append)
         self._choose = choose
         self._selected = selected or {}
         self._chains: dict[str, BindingChain] = {}

@@ -208,6 +208,17 @@ class Attempt(NamedTuple):
     place: BatchSlot | None = None
 
 
+class ServiceNotice(NamedTuple):
+    """A server that was started, by a call of this run and step; without them one that was stopped."""
+
+    service_id: str
+    protocol: str
+    run_id: str = ""
+    step_id: str = ""
+    reason: str = ""
+    """Why a server was stopped before the end of the run."""
+
+
 class Answer(NamedTuple):
     """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire. `record`
     holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not yet masked."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from cogcli.core.calls import STEP_SECONDS
+from cogcli.core.calls import STEP_SECONDS, ServiceNotice
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
@@ -15,6 +16,7 @@ from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
+from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
 from cogcli.governance.approvals import Approvals, Asked
@@ -102,8 +104,11 @@ class Engine:
         earlier: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
+        service_changes: deque[ServiceNotice] | None = None,
     ) -> None:
         self.sink = sink
+        self._service_changes = service_changes if service_changes is not None else deque()
+        """Starts and stops of services that are not in the log yet; invokers append to it from any thread."""
         self.runner = runner
         self.clock = clock
         self.ids = ids
@@ -161,6 +166,17 @@ class Engine:
         for each in due:
             each.run.emit(each.draft, durable=each.durable)
 
+    def append_service_changes(self, run_id: str) -> None:
+        """Append the starts and stops of services so far; `run_id` is the run of those that no call caused."""
+        while self._service_changes:
+            change = self._service_changes.popleft()
+            named = {"service": change.service_id, "protocol": change.protocol}
+            if change.step_id:
+                draft = build.service_started(change.run_id, change.step_id, **named)
+            else:
+                draft = build.service_stopped(run_id, **named, reason=change.reason)
+            self._append(draft)
+
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` as well, before the listener."""
         before = self.listener
@@ -190,6 +206,11 @@ class Engine:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event and pass it to the listener; no state is changed. Raises what the sink raises."""
+        if self._service_changes:
+            self.append_service_changes(draft.run_id)
+        return self._append(draft, durable=durable)
+
+    def _append(self, draft: Draft, *, durable: bool = False) -> Event:
         event = self.sink.append(draft, durable=durable)
         if not row_of(draft.event_type).one_process_only:  # no replay sees those
             self.now = event.timestamp

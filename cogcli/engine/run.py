@@ -123,9 +123,10 @@ def execute(
     late = limit.late if limit else None
     try:
         finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=late))
-        return finished
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
+    engine.append_service_changes(run_id)
+    return finished
 
 
 class RootRun:

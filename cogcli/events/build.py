@@ -204,6 +204,17 @@ def budget_exceeded(run_id: str, step_id: str, *, key: str, used: int, limit: in
     return _draft("budget.exceeded", run_id, {"key": key, "used": used, "limit": limit}, step_id, "policy")
 
 
+def service_started(run_id: str, step_id: str, *, service: str, protocol: str) -> Draft:
+    """A call of this step started a server."""
+    return _draft("service.started", run_id, {"service": service, "protocol": protocol}, step_id, "system")
+
+
+def service_stopped(run_id: str, *, service: str, protocol: str, reason: str = "") -> Draft:
+    """A server was stopped; `reason` is why, if that was before the end of the run."""
+    payload = {"service": service, "protocol": protocol, **({"reason": reason} if reason else {})}
+    return _draft("service.stopped", run_id, payload, agent_id="system")
+
+
 def of_turn(
     event_type: str, run_id: str, payload: PayloadDict, *, phase: str = "", speaker: str = "agent",
     step_id: str | None = None,

@@ -304,6 +304,14 @@ class Heartbeat(Payload):
     remaining: Json = {}
 
 
+class ServiceChanged(Payload):
+    """A server that a call of the run started, or that was stopped. `reason` is why it stopped before the run's end."""
+
+    service: str
+    protocol: str
+    reason: str | None = None
+
+
 class LayerCompleted(Payload):
     """One layer of the cognitive loop: the names of what it read, and by name what it wrote."""
 

@@ -122,6 +122,12 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "run.heartbeat": EventType(
         "runtime", "Heartbeat", one_process_only=True, by_timing=True, words=("elapsed_ms", "waiting_on")
     ),
+    "service.started": EventType(
+        "runtime", "ServiceChanged", one_process_only=True, by_timing=True, words=("service", "protocol")
+    ),
+    "service.stopped": EventType(
+        "runtime", "ServiceChanged", one_process_only=True, by_timing=True, words=("service", "protocol", "reason")
+    ),
     "layer.completed": EventType("", "LayerCompleted", detail=True, words=("turn", "layer", "skipped")),
     "context.compiled": EventType("interpret", "ContextCompiled", detail=True, words=("turn", "context_hash")),
     "model.requested": EventType("reason", "ModelRequested", begins=True, words=("turn", "call_id", "purpose")),

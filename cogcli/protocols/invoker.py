@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cogcli.core.calls import BatchSlot, Cancellation
+from cogcli.core.calls import BatchSlot, Cancellation, ServiceNotice
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -54,6 +54,8 @@ class InvokerContext(NamedTuple):
     """Opens the registry of the run, for the functions that ask for its skills."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that services reach although they are not trusted."""
+    note_service: Callable[[ServiceNotice], None] | None = None
+    """Takes each start and stop of a service, from any thread; None if no log takes them."""
 
 
 class InvocationRequest(NamedTuple):

@@ -127,6 +127,7 @@ def launch(
             effects=effects,
             policy=prepared.policy,
             contradictions=prepared.contradictions,
+            service_changes=runner.service_changes,
         )
         first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},

@@ -247,6 +247,7 @@ class _Resumption(NamedTuple):
             approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
             asked=log.asked if request.allow_changed_specs else None,
+            service_changes=live.service_changes,
         )
         engine.waits_in_doubt = not request.abort
         engine.spent_ms, engine.timed_ms = log.sittings.milliseconds, log.timed_ms

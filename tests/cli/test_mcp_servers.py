@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -91,6 +92,20 @@ def test_a_recorded_run_replays_without_any_server(servers: Any) -> None:
     servers.run("run", "time.convert", "-p", "time=12:00").assert_ok()
     servers.env["PATH"] = "/nowhere"
     servers.run("replay", "@last").assert_ok()
+    log = (servers.episode / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in log]
+    found = [
+        (e["event_type"], e.get("step_id"), e["payload"]["service"])
+        for e in events
+        if e["event_type"].startswith("service.")
+    ]
+    kinds = [e["event_type"] for e in events]
+    steps = {e["step_id"] for e in events if e["event_type"] == "step.started"}
+    (began, causing, _), ended = found
+    assert (began, causing in steps) == ("service.started", True)
+    assert ended == ("service.stopped", None, "clock")
+    assert kinds.index("service.started") < kinds.index("step.completed")
+    assert kinds.index("service.stopped") > kinds.index("run.terminated")
 
 
 def test_a_refusal_of_the_tool_is_told_in_its_words(servers: Any) -> None:

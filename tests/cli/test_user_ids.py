@@ -54,10 +54,11 @@ def test_data_of_an_invalid_id_is_shown_and_forgotten(project: Project) -> None:
     project.write("cogcli.toml", "")
     path = project.root / ".cogcli/memory.db"
     path.parent.mkdir()
-    for user in ("../etc", "-x"):
+    for user in ("../etc", "-x", ""):
         seed_user(path, user=user, word="canary")
         assert b"canary" in path.read_bytes()
-        project.run("agent", "profile", "show", "--", user).assert_ok()
+        shown = project.run("agent", "profile", "show", "--json", "--", user).assert_ok().json["profile"]
+        assert (shown["user_id"], shown["interaction_count"] > 0) == (user, True)
         error = project.run("agent", "profile", "forget", "--json", "--", user).assert_exit(2).json["error"]
         for command in error["next"]:
             project.run(*_words(command)).assert_ok()

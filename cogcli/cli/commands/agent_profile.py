@@ -38,7 +38,9 @@ def show(
     tenant: Tenant = None,
 ) -> int:
     """Show the profile of a user (`default`): each entry with the episodes behind it and who promoted it."""
-    found = agent_memory.profile_payload(context.settings, tenant or "local", user or "default")
+    found = agent_memory.profile_payload(
+        context.settings, tenant or "local", "default" if user is None else user
+    )
     context.own["profile"] = found
     context.answer("".join(f"{line}\n" for line in profile_lines(found)))
     if not found["entries"]:
@@ -65,7 +67,9 @@ def export(
     tenant: Tenant = None,
 ) -> int:
     """Write all that is held of a user (`default`): profile, memory, captures, interactions, sessions, jobs."""
-    found = agent_memory.export_payload(context.settings, tenant or "local", user or "default")
+    found = agent_memory.export_payload(
+        context.settings, tenant or "local", "default" if user is None else user
+    )
     context.own["export"] = found
     text = "".join(f"{line}\n" for line in export_lines(found)) if format == "md" else None
     context.answer(text or dumps(found, indent=True) + "\n")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
+from cogcli.core.calls import ServiceNotice
 from cogcli.core.canonical import compact
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -66,6 +67,8 @@ class Mcp:
         self._functions = PythonCall(context)
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, bool], Session] = {}
+        self._noted: dict[Session, McpLink] = {}
+        """By session the connection whose start was noted."""
         self._portal: Portal | None = None
         self._closed = False
         self.leftovers: list[str] = []
@@ -107,6 +110,8 @@ class Mcp:
             ends = portal.gather([partial(session.close, gently=grace > 0) for session in sessions])
             self.leftovers += [text for left in ends for text in left]
             portal.close()
+        for link in self._noted.values():
+            self._note(ServiceNotice(link.service_id, "mcp"))
         self._functions.close(grace)
 
     @contextmanager
@@ -129,6 +134,7 @@ class Mcp:
         own = dict(headers.merge_headers(request, self._context.secrets, {}, {})) if is_http else {}
         started, began = self._context.clock.now(), time.monotonic()
         portal, session, link = self._connect(request.service, limits)
+        self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
         exchange.headers = own
         body = {"name": request.operation, "arguments": request.payload}
@@ -176,6 +182,22 @@ class Mcp:
             if session is not None and session.stderr_text:
                 error.record = {**(error.record or {}), "stderr": session.stderr_text}
             raise
+
+    def _note_start(self, request: InvocationRequest, session: Session, link: McpLink) -> None:
+        """Note a connection at its first call, and before it the end of one that was lost."""
+        with self._lock:
+            before = self._noted.get(session)
+            if before is link or self._closed:
+                return
+            self._noted[session] = link
+            link.service_id = request.service.id
+        if before is not None:
+            self._note(ServiceNotice(before.service_id, "mcp", reason="the connection was lost"))
+        self._note(ServiceNotice(link.service_id, "mcp", request.run_id, request.step_id))
+
+    def _note(self, change: ServiceNotice) -> None:
+        if self._context.note_service is not None:
+            self._context.note_service(change)
 
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
         agreed = read_locked(service.root, service.id)

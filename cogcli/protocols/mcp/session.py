@@ -71,6 +71,8 @@ class McpLink:
 
     def __init__(self, transport: McpTransport) -> None:
         self.transport = transport
+        self.service_id = ""
+        """The service that it serves, from its first call on."""
         self.ready = asyncio.Event()
         """Set once the start has succeeded or failed."""
         self.session: ClientSession | None = None
