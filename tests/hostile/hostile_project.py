@@ -157,7 +157,7 @@ STEPS: Final = [
      "depends_on": ["first"],
      "config": {
         "condition": "len(inputs.text) >= 0", "otherwise": {"text": [{"$literal": BAIT}]},
-        "merge_strategy": "overwrite", "kind": "act",
+        "merge_strategy": "overwrite", "kind": "act", "rationale": BAIT,
         "retry": {"max_attempts": 2, "backoff_seconds": 0, "backoff_multiplier": 1},
         "foreach": {"items": [URL, URL], "as": "one", "index_as": "number", "max_parallel": 2, "max_items": 5}}},
     {"id": "third", "uses": "trap.use.module", "input": {"text": "inputs.text"}, "output": {"text": "vars.third"},
