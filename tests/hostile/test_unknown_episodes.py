@@ -136,11 +136,11 @@ def test_a_rerun_of_an_unknown_episode_chooses_as_the_user_does(host: tuple[Proj
 
 
 def test_a_typed_path_counts_in_a_run_that_goes_on_if_its_record_is_known(
-    host: tuple[Project, LoopbackHost],
+    host: tuple[Project, LoopbackHost], ordinary_path: Path
 ) -> None:
     project, _ = host
     del project.env["COGCLI_TRUST_PROJECT"]
-    notes = project.home / "notes.txt"
+    notes = ordinary_path / "notes.txt"
     notes.write_text(KEPT)
     words = ("own.read", "-p", f"text={notes}")
     folder = _begun(project, *words)
@@ -156,11 +156,11 @@ def test_a_typed_path_counts_in_a_run_that_goes_on_if_its_record_is_known(
 
 
 def test_a_path_in_a_file_of_inputs_counts_no_more_when_the_run_goes_on(
-    host: tuple[Project, LoopbackHost],
+    host: tuple[Project, LoopbackHost], ordinary_path: Path
 ) -> None:
     project, _ = host
     del project.env["COGCLI_TRUST_PROJECT"]
-    notes = project.home / "notes.txt"
+    notes = ordinary_path / "notes.txt"
     notes.write_text(KEPT)
     project.write("given.json", json.dumps({"text": str(notes)}))
     folder = _begun(project, "own.read", "--input-file", "given.json")
