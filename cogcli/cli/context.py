@@ -24,7 +24,7 @@ _WITHOUT_SPECS = frozenset((
 
 
 _WITH_OWN_WARNING = frozenset((
-    "config show", "config trust", "run", "rerun", "trace", "agent invoke", "serve mcp",
+    "config show", "config trust", "run", "resume", "rerun", "trace", "test", "agent invoke", "agent chat", "serve mcp",
 ))  # fmt: skip
 """Commands that report themselves that the trust in a project has ended."""
 

@@ -47,6 +47,16 @@ def test_run_and_resume_warn(clone: Project) -> None:
     assert _warned(clone.run("rerun", "@last", "--json").json["warnings"]) == 1
 
 
+def test_a_project_that_has_changed_is_told_once(clone: Project) -> None:
+    clone.run("config", "trust").assert_ok()
+    clone.run("run", "own.ask", "-p", "text=hi").assert_exit(5)
+    clone.write("cogcli.toml", "max_workers = 3\n")
+    resumed = clone.run("resume", "@last", "--approve", "own.text.ask", "--json").assert_ok()
+    (warning,) = resumed.json["warnings"]
+    assert "changed cogcli.toml" in warning["message"]
+    assert _warned(clone.run("test", "text.language", "--json").json["warnings"]) == 1
+
+
 def test_a_run_from_python_warns(clone: Project) -> None:
     project = api.Project(clone.root, environ=clone.env)
     run = project.run("own.ask", {"text": "hi"})

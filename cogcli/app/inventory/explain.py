@@ -11,7 +11,6 @@ from cogcli.app.registry import Layers, open_registry, selection_options, untrus
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
 from cogcli.core.problems import ProblemsFound, sort_problems
-from cogcli.core.terminal_text import visible
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -71,8 +70,7 @@ def _choice_of_runs(
     chosen, waiting = (each.body["primary_binding_id"] for each in (now, later))
     if waiting in (chosen, None):
         return now
-    why = visible(settings.trust.distrust) or "it is not trusted"
-    text = f"the project chooses `{waiting}` for `{capability_id}`, which does not count: {why}"
+    text = f"the project chooses `{waiting}` for `{capability_id}`, which counts once it is trusted"
     warning = ServiceResolutionError("service.untrusted", text)
     warning.next = ("cogcli config trust",)
     return now._replace(warnings=(warning,))

@@ -18,7 +18,7 @@ from cogcli.core.terminal_text import visible, visible_block
 from cogcli.report.humanize import count_of
 
 _MOST_SHOWN: Final = 40
-"""How many meanings, and files without one, are listed; `--diff` and `--json` have all."""
+"""How many lines list files and meanings, so that a screen holds them; `--diff` and `--json` have all."""
 
 
 class TrustFlags(Flags):
@@ -108,11 +108,16 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
     entries += [(change.severity, number, "") for number, change in enumerate(changes) if not change.meaning]
     entries.sort(key=lambda entry: entry[0])
     shown: dict[int, list[str]] = {}
-    for _, number, text in entries[:_MOST_SHOWN]:
+    room, taken = _MOST_SHOWN, 0
+    for _, number, text in entries:
+        room -= (number not in shown) + bool(text)
+        if room < 0:
+            break
         shown.setdefault(number, []).extend([text] if text else [])
+        taken += 1
     for number, texts in shown.items():
         yield from _change_lines(changes[number], texts)
-    if left := entries[_MOST_SHOWN:]:
+    if left := entries[taken:]:
         files = len(changes) - len(shown)
         meanings = sum(bool(text) for _, _, text in left)
         yield (
