@@ -427,6 +427,10 @@ def require_known_payload(directory: Path, event: Event) -> None:
     if row is None:
         return
     problem = problem_of(kind, event.payload)
+    if kind == "run.started" and not problem:
+        from cogcli.runs.recorded_start import problem_of_start
+
+        problem = problem_of_start(event.payload)
     if row.phase and row.phase != event.phase:
         problem = f"its phase is `{event.phase:.40}`"
     if problem:

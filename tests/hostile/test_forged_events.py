@@ -15,6 +15,9 @@ FORGED: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
     "attempts": ("step.completed", ("attempts",), [None]),
     "usage": ("step.completed", ("usage",), True),
     "a step": ("step.started", ("step_id",), ["a"]),
+    "an option": ("run.started", ("options", "step_timeout_seconds"), "text"),
+    "a binding": ("run.started", ("selection", "demo.text.upper", "members", 0, "binding_id"), None),
+    "a pin": ("run.started", ("pins", "specs"), [{}]),
     "a plan": ("plan.created", ("step_records",), "text"),
 }
 """By name the type of an event, the place in its payload, and what stands there."""

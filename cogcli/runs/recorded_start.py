@@ -1,0 +1,80 @@
+"""What the first event of a log has to hold for a run to be continued, repeated or replayed from it.
+
+`events/payloads.py` leaves these members open, since older logs and other tools hold others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+_Seconds = Annotated[float, Field(gt=0)]
+
+
+class _Recorded(BaseModel):
+    """An object whose further members are left open."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Options(_Recorded):
+    """The options of the run."""
+
+    trust_level: str = ""
+    confirmed_capabilities: list[str] = []
+    fail_fast: bool = True
+    max_workers: Annotated[int, Field(ge=1, le=256)] = 1
+    timeout_seconds: _Seconds | None = None
+    step_timeout_seconds: _Seconds | None = None
+    binds: dict[str, str] = {}
+    required_conformance_profile: str | None = None
+    prefer: list[str] = []
+    no_fallback: bool = False
+
+
+class _Member(_Recorded):
+    """A binding of a chain."""
+
+    binding_id: str
+    service_id: str
+    protocol: str
+    timeout_seconds: float
+    start_seconds: float = 0
+    retry_count: Annotated[int, Field(ge=0)] = 0
+    retry_backoff_base: float = 0
+    retry_backoff_factor: float = 0
+    fallback_on: str = ""
+
+
+class _Chain(_Recorded):
+    """The chain of a capability."""
+
+    members: list[_Member]
+
+
+class _Pins(_Recorded):
+    """The versions that the run began with."""
+
+    specs: dict[str, str] = {}
+    specs_blob: str = ""
+    variables: dict[str, dict[str, str]] = {}
+    model: dict[str, Any] = {}
+
+
+class _Start(_Recorded):
+    """The members of `run.started` that are read again."""
+
+    options: _Options
+    pins: _Pins
+    selection: dict[str, _Chain] = {}
+
+
+def problem_of_start(payload: Any) -> str | None:
+    """What is wrong with the first event of a log that nothing vouches for, in one line."""
+    try:
+        _Start.model_validate(payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return f"payload.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return None
