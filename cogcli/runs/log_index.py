@@ -420,17 +420,13 @@ def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Eve
 
 def require_known_payload(directory: Path, event: Event) -> None:
     """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload is not one of its type."""
-    from cogcli.events.payloads import problem_of
+    from cogcli.runs.recorded_start import problem_of_recorded
 
     kind = event.event_type or ""
     row = EVENT_TYPES.get(kind)
     if row is None:
         return
-    problem = problem_of(kind, event.payload)
-    if kind == "run.started" and not problem:
-        from cogcli.runs.recorded_start import problem_of_start
-
-        problem = problem_of_start(event.payload)
+    problem = problem_of_recorded(kind, event.payload)
     if row.phase and row.phase != event.phase:
         problem = f"its phase is `{event.phase:.40}`"
     if problem:

@@ -1,6 +1,6 @@
-"""What the first event of a log has to hold for a run to be continued, repeated or replayed from it.
+"""What the events of a log have to hold for a run to be continued, repeated or replayed from it.
 
-`events/payloads.py` leaves these members open, since older logs and other tools hold others.
+`events/payloads.py` leaves members of the first event open, since older logs and other tools hold others.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cogcli.events.payloads import problem_of
 
 _Seconds = Annotated[float, Field(gt=0)]
 
@@ -70,8 +72,11 @@ class _Start(_Recorded):
     selection: dict[str, _Chain] = {}
 
 
-def problem_of_start(payload: Any) -> str | None:
-    """What is wrong with the first event of a log that nothing vouches for, in one line."""
+def problem_of_recorded(event_type: str, payload: Any) -> str | None:
+    """What is wrong with the payload of a recorded event of a known type, in one line."""
+    problem = problem_of(event_type, payload)
+    if problem or event_type != "run.started":
+        return problem
     try:
         _Start.model_validate(payload)
     except ValidationError as error:
