@@ -86,6 +86,19 @@ def test_a_file_next_to_a_program_of_the_project_ends_the_trust(tmp_path: Path, 
     assert planted in state(project)
 
 
+@pytest.mark.parametrize("planted", ["evil.pth", "sitecustomize.py", "usercustomize.py"])
+def test_a_file_that_an_environment_runs_at_its_start_ends_the_trust(tmp_path: Path, planted: str) -> None:
+    packages = ".venv/lib/python3.11/site-packages"
+    files = [".venv/bin/python", ".venv/pyvenv.cfg", f"{packages}/known.pth", "server.py"]
+    project = accepted(tmp_path, "command: .venv/bin/python\nargs: [server.py]", *files)
+    (project.root / ".venv/bin/python").chmod(0o755)
+    project.run("config", "trust", "--yes").assert_ok()
+    project.write(f"{packages}/package.py", "print(1)\n")
+    assert state(project).startswith("accepted"), "a package may be installed"
+    project.write(f"{packages}/{planted}", "import evil\n")
+    assert planted in state(project)
+
+
 @pytest.mark.parametrize(
     ("command", "changed"), [("npm", "package.json"), ("uv", "pyproject.toml"), ("make", "Makefile")]
 )

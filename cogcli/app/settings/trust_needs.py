@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from glob import escape, glob
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
@@ -229,6 +230,11 @@ def _add_program_files(
         for folder in sorted(folders | set(map(os.path.dirname, scripts))):
             if _is_of(folder, project, home, stat.S_ISDIR):
                 found.add_tree(folder, _is_loaded, _is_of_project, installed=False)
+    for folder in _package_folders(path):
+        if _is_of(folder, project, home, stat.S_ISDIR):
+            found.folders.add(folder)
+            for name in filter(_is_run_at_start, os.listdir(folder)):
+                found.add_file(os.path.join(folder, name))
     # Python runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
     for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
@@ -248,6 +254,19 @@ def _is_imported(path: str) -> bool:
 
 def _is_loaded(path: str) -> bool:
     return path.endswith(_RUN) or os.path.basename(path) in _MANIFESTS
+
+
+def _package_folders(program: str) -> Iterator[str]:
+    """The folders of installed packages of the virtual environment that a program lies in, if it lies in one."""
+    environment = os.path.dirname(os.path.dirname(program))
+    if program and os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
+        for library in ("lib/python*", "lib64/python*", "Lib"):
+            yield from glob(os.path.join(escape(environment), library, "site-packages"))
+
+
+def _is_run_at_start(name: str) -> bool:
+    """Whether Python runs a file of installed packages each time it starts."""
+    return name.endswith(".pth") or name.startswith(("sitecustomize", "usercustomize"))
 
 
 def _is_no_bytecode(name: str) -> bool:
