@@ -22,10 +22,12 @@ import orjson
 from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.file_lock import lock
+from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
+from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
 from cogcli.episode.disk_reserve import FULL, DiskReserve
@@ -34,6 +36,7 @@ from cogcli.episode.large_values import SMALL, shorten_values
 from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN
 from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
+from cogcli.episode.refusals import altered_error
 from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, mask_payload, to_json
 
@@ -44,6 +47,7 @@ DURABILITY: Final = ("process", "power", "none")
 _VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
 """Phases whose events may carry a permission, or begin and end a period in which a process writes. A checkpoint
 announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
+_CHANGED: Final = "another process changed the file"
 _CHECKPOINT_EVERY: Final = 16
 """A killed run has at most so many events that no checkpoint covers. A record for each would slow a step by 3 %."""
 _STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
@@ -253,6 +257,11 @@ class Journal:
         return self._head
 
     @property
+    def chain(self) -> dict[str, Any]:
+        """What a manifest says of the log."""
+        return {"events": self._sequence, "head": self._head}
+
+    @property
     def unvouched(self) -> tuple[EventRange, ...]:
         """The ranges of events in the log that this process did not write and that no checkpoint covers."""
         return self._checkpoints.unvouched
@@ -295,8 +304,11 @@ class Journal:
         if not self._syncs:
             return
         try:
-            if not os.fstat(self._fd).st_nlink:
+            found = os.fstat(self._fd)
+            if not found.st_nlink:
                 raise OSError("the file was removed")
+            if found.st_size != self._size:
+                raise OSError(_CHANGED)
             self._blobs.sync()
             fdatasync(self._fd)
             if not self._placed:
@@ -309,6 +321,17 @@ class Journal:
     def _refuse(self, error: OSError) -> NoReturn:
         self._failed = error
         raise disk_refusal(self.directory / EVENTS, error) from error
+
+    def require_unchanged(self) -> None:
+        """Raise EnvironmentRefusal `episode.altered` unless the log on disk is what was written, line by line."""
+        try:
+            log = scan_log(self.folder)
+        except FileRefused as error:
+            raise altered_error(self.directory, f"{EVENTS} {error.message}") from error
+        if log.fault or (log.events, log.head) != (self._sequence, self._head):
+            self._final, self._failed = True, OSError(_CHANGED)
+            place = log.fault or f"{EVENTS} ends with another line than the one that was written last"
+            raise altered_error(self.directory, f"{place}; {_CHANGED} while the run wrote it")
 
     def put_blob(self, data: bytes) -> str:
         """Keep a document beside the log, known secrets masked; gives `sha256:...`. On disk when this returns."""

@@ -9,19 +9,19 @@ from cogcli.core.errors import InternalError
 from cogcli.core.files import FileRefused
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
-from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
+from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, decision_files, fold_log
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
-from cogcli.episode.refusals import unreadable
+from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
 
 def seal(journal: Journal) -> None:
-    """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`."""
+    """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`, `episode.altered`."""
     journal.free_reserve()
     journal.sync()
     fold = _fold_whole(journal)
@@ -34,6 +34,8 @@ def seal(journal: Journal) -> None:
         files, chain = files_of(journal.folder), chain_of(journal.folder, journal.episode_id)
     except FileRefused as error:
         raise unreadable(journal.directory, error.message) from error
+    if chain != journal.chain:
+        raise altered_error(journal.directory, f"{EVENTS} changed while the episode was sealed")
     manifest = manifest_of(
         episode_id=journal.episode_id,
         created_at=evidence.timestamp,
@@ -50,13 +52,17 @@ def seal(journal: Journal) -> None:
 
 
 def persist_pending(journal: Journal) -> None:
-    """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`."""
+    """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`, `episode.altered`."""
     _persist(journal, _fold_whole(journal))
     journal.vouch()
 
 
 def _fold_whole(journal: Journal) -> LogFold:
-    """What is derived from the log, all of it: nothing is derived from a part. Raises `episode.unreadable`."""
+    """What is derived from the log, all of it: nothing is derived from a part, or from what another process wrote.
+
+    Raises EnvironmentRefusal `episode.unreadable`, `episode.altered`.
+    """
+    journal.require_unchanged()
     log = journal.events()
     fold = fold_log(log)
     if log.stopped or log.torn or log.unresolved:
