@@ -12,7 +12,7 @@ from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.large_values import value_at
-from cogcli.episode.layout import EVENTS, STATE, is_renamed
+from cogcli.episode.layout import EVENTS, MANIFEST, STATE, is_renamed
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
 from cogcli.events.envelope import Event
@@ -42,6 +42,21 @@ def project_state(directory: Path, warn: Warn | None = None) -> bytes:
 
     with paused_collection():
         return project_bytes(iterate_events(directory, warn))
+
+
+def find_snapshot(directory: Path, stored: bytes) -> int:
+    """How many events `state.json` holds, if its run is not sealed and it is the snapshot that the log announced last;
+    else 0."""
+    from cogcli.episode.project import Projection, is_snapshot, state_bytes
+
+    if (directory / MANIFEST).exists():
+        return 0
+    projection, held, data = Projection(), 0, b""
+    for number, event in enumerate(iterate_events(directory)):
+        if is_snapshot(event):
+            held, data = number, state_bytes(projection.result(), projection.rules)
+        projection.apply(event)
+    return held if stored == data else 0
 
 
 def is_foreign(directory: Path) -> bool:

@@ -63,6 +63,7 @@ class AgentProgram:
         """Turns until one ends the run."""
         loop = self._begin(root)
         root.engine.observe(loop.seen.apply)
+        root.begin_snapshots()
         if root.engine.is_live:
             yield Spawn(self._beat(root))
         try:

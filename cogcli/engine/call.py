@@ -85,7 +85,7 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
         trust, confirmed = engine.options.trust_level, engine.options.confirmed_capabilities
         refusal = safety_rules.refusal_before(capability.id, safety, trust_level=trust, confirmed=confirmed)
     refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
-    _require(record, capability, values, refusal, {})
+    yield from _require(record, capability, values, refusal, {})
     if safety is not None:
         yield from _ask_gates(record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
 
@@ -129,16 +129,37 @@ def _require(
     values: dict[str, Any],
     refusal: RuntimeErrorBase | None,
     evidence: dict[str, Any],
-) -> None:
+) -> Effects:
     """Raise a refusal, unless it asks for a person and that person approved exactly this."""
     if refusal is None:
         return
     if isinstance(refusal, SafetyConfirmationRequiredError):
         request = ApprovalRequest(record, capability, values, evidence)
-        if request.is_approved():
+        try:
+            approved = request.is_approved()
+        except RuntimeErrorBase:
+            # A rejection cancels other steps: over a log it comes after what the log has before it.
+            yield from _wait_for_recorded_end(record)
+            raise
+        if approved:
             return
+        yield from _wait_for_recorded_end(record)
         request.ask(refusal)
     raise refusal
+
+
+def _wait_for_recorded_end(record: StepRecord) -> Effects:
+    """Over a log: let every other step go as far as the log has it before this one was refused or asked about."""
+    if (dispatcher := record.run.engine.dispatcher) is not None:
+        yield Turn(dispatcher.judged_at(record.run_id, record.path))
+
+
+def _wait_for_recorded(record: StepRecord) -> Effects:
+    """Over a log: wait until all is known that the log has before the start, or the end, of this step."""
+    dispatcher = record.run.engine.dispatcher
+    position = dispatcher.starts_at(record.run_id, record.path) if dispatcher else None
+    if position is not None:
+        yield Turn(position)
 
 
 # -- attempts ---------------------------------------------------------------------------------------------------------
@@ -147,9 +168,7 @@ def _require(
 def _call_chain(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     engine = record.run.engine
     chain = engine.runner.chain(capability.id)
-    position = engine.dispatcher.starts_at(record.run_id, record.path) if engine.dispatcher else None
-    if position is not None:
-        yield Turn(position)  # without a slot: what the log has before this call needs it
+    yield from _wait_for_recorded(record)  # without a slot: what the log has before this call needs it
     yield from _acquire_slot(record.run)
     record.chain, record.member = chain, chain.members[0]
     _record_intent(record, capability, record.member)
@@ -398,7 +417,7 @@ def _ask_gates(
             break
     refusal = safety_rules.refusal_of(worst_gate, worst)
     evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
-    _require(record, capability, given["input"], refusal, evidence)
+    yield from _require(record, capability, given["input"], refusal, evidence)
     if worst.outcome == "degrade":
         raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
 

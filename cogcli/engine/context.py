@@ -13,7 +13,7 @@ from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
-from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink
+from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink, Snapshots
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
 from cogcli.events import build
@@ -105,6 +105,7 @@ class Engine:
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
         service_changes: deque[ServiceNotice] | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -153,7 +154,9 @@ class Engine:
         """The limit of time of the root run; on resume the one that was given last."""
         self.timed_ms = 0
         """On resume: milliseconds of that limit that were used before."""
-        self.loop = Loop(options.max_workers, live=self.is_live)
+        self.snapshots = snapshots
+        """Writes `state.json` while the run is alive; None for a replay, and for a run that is being closed."""
+        self.loop = Loop(options.max_workers, live=self.is_live, snapshots=snapshots)
         self._plans: dict[str, StepPlan] = {}
 
     def append_held(self, below: str = "") -> None:

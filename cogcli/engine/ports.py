@@ -44,6 +44,22 @@ class CapabilityRunner(Protocol):
         ...
 
 
+class Snapshots(Protocol):
+    """Writes the document of a run while it is alive. Whoever calls it has the baton of the run."""
+
+    def begin(self) -> None:
+        """Write the first one, unless there was one."""
+        ...
+
+    def is_due(self, now: float) -> bool:
+        """Whether one is to be written at this monotonic time. May be called by any thread."""
+        ...
+
+    def take(self) -> None:
+        """Write one. Raises nothing."""
+        ...
+
+
 class CallPolicy(Protocol):
     """What decides about calls beside their safety levels: the pack of a run, or limits given on the command line."""
 
@@ -127,6 +143,11 @@ class Dispatcher(Protocol):
 
     def starts_at(self, run_id: str, path: str) -> float | None:
         """The position of the start of a call, where something with a lower one is still to come; else None."""
+        ...
+
+    def judged_at(self, run_id: str, path: str) -> float:
+        """The position of the end of a step, else of the request for its approval; infinite where the log has
+        neither."""
         ...
 
     def redeemed_at(self, answer: str) -> float | None:

@@ -169,6 +169,7 @@ class RootRun:
         if plan is not run.plan:
             run = Run(self.engine, plan, run.state, "", 0, run_step)
         self._graph = GraphDriver(run)
+        self.begin_snapshots()
         yield from self._graph.drive()
         if self.engine.loop.signal is not None:
             raise Interrupted(self.engine.loop.signal)
@@ -179,6 +180,11 @@ class RootRun:
             keep_going=not self.engine.options.fail_fast,
             lenient=run.is_lenient,
         )
+
+    def begin_snapshots(self) -> None:
+        """Write the first `state.json` of the run."""
+        if self.engine.snapshots is not None:
+            self.engine.snapshots.begin()
 
     def _drive(self) -> Effects:
         try:

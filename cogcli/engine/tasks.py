@@ -9,6 +9,8 @@
 5. Over a log the recorded call with the lowest position is completed first, on the coordinator, without a thread. Live
    calls start where no recorded one is outstanding.
 6. At most `workers` slots are held at a time, in the whole tree, first come first served.
+7. The thread that waits for the run also says when a snapshot is due. The coordinator takes it between two completions;
+   while the coordinator is in a call that it makes itself, the waiting thread takes it under the baton.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core import memory_limit, threads
 from cogcli.core.errors import TransportError
+
+if TYPE_CHECKING:
+    from cogcli.engine.ports import Snapshots
 
 Effects = Generator[Any, Any, Any]
 """A generator that yields effects."""
@@ -151,9 +156,11 @@ class Loop:
     _root: Task
     _current: Task
 
-    def __init__(self, workers: int, *, live: bool = True) -> None:
+    def __init__(self, workers: int, *, live: bool = True, snapshots: Snapshots | None = None) -> None:
         """Without `live` every call is a recorded one: all runs on the thread of `run`, which never waits."""
         self._live = live
+        self._snapshots = snapshots
+        self._snapshot_due = False
         self._free = workers
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
@@ -188,6 +195,7 @@ class Loop:
             threads.start(self._coordinate, self._epoch, name="coordinator")
             while not self._finished.wait(_WATCH_SECONDS):
                 self._watch()
+                self._watch_snapshots()
         else:
             self._coordinate(self._epoch)
         self._pool.close()
@@ -255,6 +263,8 @@ class Loop:
                 self._resume(*self._runnable.popleft())
             if self._root.done:
                 return
+            if self._snapshot_due:
+                self._take_snapshot()
             # Only now: a task that ended meanwhile is handled before another starts in its slot.
             self._grant()
             if self._runnable:
@@ -536,6 +546,8 @@ class Loop:
         except Empty:
             self._expire(time.monotonic())
             return
+        if token is _SNAPSHOT:
+            return  # `_drive` takes it
         if token is _SIGNAL:
             root = self._root
             if not self._interrupted and type(root.wait) is Next:
@@ -572,6 +584,22 @@ class Loop:
         else:
             self._wake(task)
 
+    def _take_snapshot(self) -> None:
+        self._snapshot_due = False
+        if self._snapshots is not None:
+            self._snapshots.take()
+
+    def _watch_snapshots(self) -> None:
+        """Take a snapshot that is due, or let the coordinator take it."""
+        if self._snapshots is None or self._snapshot_due or not self._snapshots.is_due(time.monotonic()):
+            return
+        with self._baton:
+            if self._inline_until is not None:
+                self._snapshots.take()
+                return
+        self._snapshot_due = True
+        self._inbox.put((_SNAPSHOT, None, None))
+
     def _watch(self) -> None:
         """Take the baton from a coordinator whose inline call is late."""
         with self._baton:
@@ -601,6 +629,7 @@ class _BatonLost(Exception):
 
 
 _SIGNAL: Final = object()
+_SNAPSHOT: Final = object()
 
 _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Spawn: Loop._on_spawn,

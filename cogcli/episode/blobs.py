@@ -126,6 +126,8 @@ class BlobFolder:
         self._folder: Folder | None = None
         self._written: set[str] = set()
         self._unsynced: list[str] = []
+        self.stored = 0
+        """Bytes that were written."""
 
     def put(self, data: bytes) -> str:
         """Keep bytes; gives `sha256:...`. They survive the process; `sync` makes them survive a power loss.
@@ -136,6 +138,7 @@ class BlobFolder:
         if name not in self._written:
             self._open_folder().replace(name, data, sync=False)
             self._written.add(name)
+            self.stored += len(data)
             self._unsynced.append(name)
         return f"sha256:{name}"
 

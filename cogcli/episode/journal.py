@@ -47,7 +47,7 @@ DURABILITY: Final = ("process", "power", "none")
 _VOUCHED_FIRST: Final = frozenset(("start", "governance", "runtime"))
 """Phases whose events may carry a permission, or begin and end a period in which a process writes. A checkpoint
 announces each, and each event of a gate: no crash leaves a permission in the log that nothing vouches for."""
-_CHANGED: Final = "another process changed the file"
+_CHANGED: Final = "another process changed the file while the run wrote it"
 _CHECKPOINT_EVERY: Final = 16
 """A killed run has at most so many events that no checkpoint covers. A record for each would slow a step by 3 %."""
 _STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
@@ -69,6 +69,10 @@ def unmake(folder: Folder) -> None:
             with contextlib.suppress(FileNotFoundError):
                 folder.unlink(name)
         os.rmdir(folder.path)
+
+
+class _LogChanged(OSError):
+    """The log on disk is not what was written to it."""
 
 
 class End(NamedTuple):
@@ -175,10 +179,14 @@ class Journal:
             self._checkpoints.leave_out(self._sequence)
         return self._append(draft, draft.payload, True)
 
+    def append_snapshot(self, draft: Draft) -> Event:
+        """Append the evidence of a snapshot: derived, as `append_derived`, and not synced."""
+        return self._append(draft, draft.payload, False)
+
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
         last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
         if self._failed is not None and not (last and self._use_reserve()):
-            raise disk_refusal(self.directory / EVENTS, self._failed)
+            raise self._refusal(self._failed)
         if not self._sequence and draft.phase == "start":
             self._rules = LATEST
             payload = {**payload, "rules": LATEST}
@@ -257,6 +265,21 @@ class Journal:
         return self._head
 
     @property
+    def count(self) -> int:
+        """How many events the log has."""
+        return self._sequence
+
+    @property
+    def size(self) -> int:
+        """How many bytes the log has."""
+        return self._size
+
+    @property
+    def stored(self) -> int:
+        """How many bytes of blobs were stored so far."""
+        return self._blobs.stored
+
+    @property
     def chain(self) -> dict[str, Any]:
         """What a manifest says of the log."""
         return {"events": self._sequence, "head": self._head}
@@ -300,7 +323,7 @@ class Journal:
     def sync(self) -> None:
         """Put all that was appended on disk, unless durability is `none`. Raises EnvironmentRefusal `env.disk`."""
         if self._failed is not None:
-            raise disk_refusal(self.directory / EVENTS, self._failed)
+            raise self._refusal(self._failed)
         if not self._syncs:
             return
         try:
@@ -308,7 +331,7 @@ class Journal:
             if not found.st_nlink:
                 raise OSError("the file was removed")
             if found.st_size != self._size:
-                raise OSError(_CHANGED)
+                raise _LogChanged(_CHANGED)
             self._blobs.sync()
             fdatasync(self._fd)
             if not self._placed:
@@ -320,7 +343,13 @@ class Journal:
 
     def _refuse(self, error: OSError) -> NoReturn:
         self._failed = error
-        raise disk_refusal(self.directory / EVENTS, error) from error
+        raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> EnvironmentRefusal:
+        """The error of a log that cannot be written any more, for this reason."""
+        if isinstance(error, _LogChanged):
+            return altered_error(self.directory, f"{EVENTS}: {error}")
+        return disk_refusal(self.directory / EVENTS, error)
 
     def require_unchanged(self) -> None:
         """Raise EnvironmentRefusal `episode.altered` unless the log on disk is what was written, line by line."""
@@ -328,10 +357,11 @@ class Journal:
             log = scan_log(self.folder)
         except FileRefused as error:
             raise altered_error(self.directory, f"{EVENTS} {error.message}") from error
-        if log.fault or (log.events, log.head) != (self._sequence, self._head):
-            self._final, self._failed = True, OSError(_CHANGED)
-            place = log.fault or f"{EVENTS} ends with another line than the one that was written last"
-            raise altered_error(self.directory, f"{place}; {_CHANGED} while the run wrote it")
+        if log.fault or (log.events, log.head, log.size) != (self._sequence, self._head, self._size):
+            self._final = True
+            self._refuse(
+                _LogChanged(f"{_CHANGED}, {log.fault or 'its last line is not the one written last'}")
+            )
 
     def put_blob(self, data: bytes) -> str:
         """Keep a document beside the log, known secrets masked; gives `sha256:...`. On disk when this returns."""
@@ -355,6 +385,10 @@ class Journal:
     def replace(self, name: str, data: bytes) -> None:
         """Make `data` the whole content of one of the episode's files. Raises EnvironmentRefusal `env.disk`."""
         self.folder.replace(name, data, sync=self._syncs)
+
+    def replace_unsynced(self, name: str, data: bytes) -> None:
+        """As `replace`, but not synced: after a power cut the file may be the one before, or empty."""
+        self.folder.replace(name, data, sync=False)
 
     def events(self) -> EventLog:
         """What is on disk so far."""

@@ -13,7 +13,7 @@ from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
-from cogcli.episode.project import Projection
+from cogcli.episode.project import Projection, is_snapshot
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 
@@ -122,11 +122,11 @@ class LogFold:
         self.projection = Projection(on_repair)
         self.counters = Counters()
         self.evidence: Event | None = None
-        """The last event, where it is projection evidence."""
+        """The last event, where it is projection evidence and none of a snapshot."""
 
     def apply(self, event: Event) -> None:
         """Take one event into account, in order of the log."""
-        self.evidence = event if row_of(event.event_type).projected else None
+        self.evidence = event if row_of(event.event_type).projected and not is_snapshot(event) else None
         self.projection.apply(event)
         self.counters.apply(event, is_root=self.projection.is_root(event))
 

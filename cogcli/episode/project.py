@@ -289,6 +289,19 @@ def _shorten(document: dict[str, Any], put: Put) -> None:
     ]
 
 
+_SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
+
+
+def snapshot_outcomes(outcomes: dict[str, Any]) -> dict[str, Any]:
+    """The outcomes that the evidence of a snapshot holds: those whose size does not grow with the run."""
+    return {name: outcomes[name] for name in _SNAPSHOT_OUTCOMES}
+
+
+def is_snapshot(event: Event) -> bool:
+    """Whether an event is the evidence of a snapshot, written while its run was alive."""
+    return row_of(event.event_type).projected and object_of(event.payload).get("snapshot") is True
+
+
 def state_bytes(document: dict[str, Any], rules: int) -> bytes:
     """The bytes of `state.json`, from what a projection of a log of these rules gave."""
     if rules > FIRST:

@@ -5,6 +5,8 @@ end is given back before it is written: a run that a full disk stopped ends in t
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from cogcli.core.errors import InternalError
 from cogcli.core.files import FileRefused
 from cogcli.episode.document_bytes import to_bytes
@@ -76,13 +78,19 @@ def _persist(journal: Journal, fold: LogFold) -> Event:
     replaced."""
     document = fold.projection.result(journal.put_large)
     evidence = fold.evidence
+    data = state_bytes(document, fold.projection.rules)
     if evidence is None:
         outcomes, links = document["outcomes"], document["links"]
         draft = build.state_projection(
-            fold.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
+            fold.projection.root or "",
+            status=outcomes["status"],
+            outcomes=outcomes,
+            links=links,
+            sha256=sha256(data).hexdigest(),
+            size_bytes=len(data),
         )
         evidence = journal.append_derived(draft)
-    for name, data in decision_files(fold).items():
-        journal.replace(name, data)
-    journal.replace(STATE, state_bytes(document, fold.projection.rules))
+    for name, text in decision_files(fold).items():
+        journal.replace(name, text)
+    journal.replace(STATE, data)
     return evidence

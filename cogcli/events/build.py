@@ -283,7 +283,20 @@ def run_recovered(
     return _draft("run.recovered", run_id, payload, agent_id="system", caused_by=caused_by)
 
 
-def state_projection(run_id: str, *, status: str, outcomes: PayloadDict, links: dict[str, str]) -> Draft:
-    """The evidence that `state.json` is about to be written with this outcome and these links."""
-    payload = {"status": status, "outcomes": outcomes, "links": links}
+def state_projection(
+    run_id: str,
+    *,
+    status: str,
+    outcomes: PayloadDict,
+    links: dict[str, str],
+    sha256: str,
+    size_bytes: int,
+    snapshot: bool = False,
+) -> Draft:
+    """The evidence that `state.json` is about to be written with this outcome and these links, with its hash and size.
+    `snapshot`: of a run that is alive."""
+    state = {"sha256": sha256, "size_bytes": size_bytes}
+    payload: PayloadDict = {"status": status, "outcomes": outcomes, "links": links, "state": state}
+    if snapshot:
+        payload["snapshot"] = True
     return _draft("run.state_projection", run_id, payload, agent_id="system")

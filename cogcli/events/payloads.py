@@ -470,12 +470,21 @@ class RunTerminated(Payload):
     """Outputs that are not of their declared type, in a skill of a lenient root."""
 
 
+class StateDigest(Payload):
+    """Hash and size of a `state.json`."""
+
+    sha256: str
+    size_bytes: int
+
+
 class StateProjection(Payload):
     """The evidence of a `state.json`."""
 
     status: Outcome
     outcomes: Json
     links: dict[str, str]
+    state: StateDigest | None = None
+    snapshot: bool | None = None
 
 
 def model_of(event_type: str) -> type[Payload]:

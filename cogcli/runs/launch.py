@@ -25,6 +25,7 @@ from cogcli.engine.ports import CallPolicy, CapabilityRunner
 from cogcli.engine.run import SKILL, Finished, Request, execute
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
+from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
@@ -128,6 +129,7 @@ def launch(
             policy=prepared.policy,
             contradictions=prepared.contradictions,
             service_changes=runner.service_changes,
+            snapshots=Snapshots(journal),
         )
         first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},

@@ -68,6 +68,13 @@ class LogDispatcher:
         recorded = log.intents.get(key) or log.closings.get(key) or log.ended.over(run_id, path)
         return self._turn(inf if recorded is None else recorded.seq or 0)
 
+    def judged_at(self, run_id: str, path: str) -> float:
+        key = (run_id, path)
+        if (closing := self._log.closings.get(key)) is not None:
+            return closing.seq or 0
+        requests = [event for event in self._log.requests.values() if (event.run_id, event.step_id) == key]
+        return max((event.seq or 0 for event in requests), default=inf)
+
     def redeemed_at(self, answer: str) -> float | None:
         return self._turn(self._log.redeemed.get(answer, inf))
 

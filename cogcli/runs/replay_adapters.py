@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
+from cogcli.core.calls import HARMLESS, Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.redact import Redactor
@@ -155,6 +155,7 @@ class ReplaySink:
             if (
                 row_of(draft.event_type).by_timing
                 or self._is_skip_after_signal(draft)
+                or self._is_skip_in_doubt(draft)
                 or self._is_end_of_waiting_run(draft)
             ):
                 return _event_outside_log(draft)
@@ -192,6 +193,20 @@ class ReplaySink:
         """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
         cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
         return cancelled and bool(self._control.signals)
+
+    def _is_skip_in_doubt(self, draft: Draft) -> bool:
+        """Whether this cancels a call that stayed in doubt in the log: its run ended otherwise, and its step has no
+        end there."""
+        if draft.event_type != "step.skipped" or draft.payload.get("reason") != "cancelled":
+            return False
+        key = (draft.run_id, draft.step_id)
+        intent = self._log.intents.get(key)
+        return (
+            intent is not None
+            and intent.payload.get("side_effects") not in HARMLESS
+            and key not in self._log.closings
+            and key not in self._log.answers
+        )
 
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
         """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""

@@ -20,6 +20,7 @@ from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import SKILL
 from cogcli.episode.journal import Journal, has_standing_permissions
+from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
 from cogcli.events import build
 from cogcli.events.envelope import Event
@@ -246,6 +247,7 @@ class _Resumption(NamedTuple):
             listener=lambda event: listener(event) if (event.seq or 0) > before else None,
             approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
+            snapshots=None if request.abort else Snapshots(self.journal),
             asked=log.asked if request.allow_changed_specs else None,
             service_changes=live.service_changes,
         )

@@ -92,8 +92,8 @@ def test_a_run_is_followed_until_it_dies(project: Any) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert follower.stdout
-    kinds = [json.loads(follower.stdout.readline())["event_type"] for _ in range(3)]
-    assert kinds == ["run.started", "plan.created", "step.started"]
+    kinds = [json.loads(follower.stdout.readline())["event_type"] for _ in range(4)]
+    assert kinds == ["run.started", "plan.created", "run.state_projection", "step.started"]
     assert follower.poll() is None
     run.kill()
     run.communicate()
@@ -141,7 +141,7 @@ def test_views_are_rows_for_programs(demo: Any) -> None:
         demo.run("trace", "--view", "lineage", "--format", "tsv", "--header").assert_ok().out.splitlines()[0]
     )
     assert header == "target\twritten_by\tnever\tread_by\trequired"
-    assert len(demo.run("trace", "--view", "events", "--format", "csv").assert_ok().out.splitlines()) == 16
+    assert len(demo.run("trace", "--view", "events", "--format", "csv").assert_ok().out.splitlines()) == 17
     trace = json.loads(demo.run("trace", "--view", "lineage", "--json").out)["trace"]
     assert [row["target"] for row in trace["lineage"]] == ["vars.text", "vars.score", "outputs.text"]
     trace = json.loads(demo.run("trace", "--why", "outputs.text", "--json").out)["trace"]

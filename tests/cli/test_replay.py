@@ -191,10 +191,10 @@ def test_no_answers_are_taken_from_a_log_that_was_damaged(demo: Any, command: st
     episode = demo.run("run", "demo.greet", "-p", "text=hi", "--json", "-q").assert_ok().json["dir"]
     log = demo.root / episode / "events.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].replace(b'"HI"', b'"HO"')
+    lines[4] = lines[4].replace(b'"HI"', b'"HO"')
     log.write_bytes(b"".join(lines))
     error = demo.run(command, "@last", "--json").assert_exit(3).json["error"]
-    assert (error["code"], error["line"]) == ("episode.unreadable", 4)
+    assert (error["code"], error["line"]) == ("episode.unreadable", 5)
     assert error["next"][0].startswith("cogcli verify ")
     assert len(demo.episodes) == 1
 

@@ -79,7 +79,7 @@ def forged(folder: Path) -> None:
     from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import LogFold
     from cogcli.episode.log_reader import EventLog
-    from cogcli.episode.project import project, project_bytes
+    from cogcli.episode.project import project, project_bytes, snapshot_outcomes
     from cogcli.episode.summary import summary_of
 
     chained(folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)])
@@ -90,8 +90,11 @@ def forged(folder: Path) -> None:
     renewed = events(folder)
     for number, event in enumerate(renewed):
         if event["event_type"] == "run.state_projection":
-            evidence = project(log[:number])
+            evidence, data = project(log[:number]), project_bytes(log[:number])
             event["payload"].update({key: evidence[key] for key in ("outcomes", "links")})
+            event["payload"]["state"] = {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
+            if event["payload"].get("snapshot"):
+                event["payload"]["outcomes"] = snapshot_outcomes(evidence["outcomes"])
     chained(folder, renewed)
     if (folder / "state.json").exists():
         last = max(n for n, event in enumerate(renewed) if event["event_type"] == "run.state_projection")

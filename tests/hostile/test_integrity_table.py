@@ -31,7 +31,7 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 1 finding",
         "1 1 finding",
     ),
-    ("sealed", "re-chain"): ("1 4 findings", "1 3 findings", "1 3 findings", "1 4 findings"),
+    ("sealed", "re-chain"): ("1 5 findings", "1 4 findings", "1 4 findings", "1 5 findings"),
     ("sealed", "cut"): (
         "1 2 findings, not sealed",
         "1 1 finding, not sealed",
@@ -65,16 +65,16 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 1 finding, not sealed",
     ),
     ("paused", "re-chain"): (
+        "1 4 findings, not sealed",
         "1 3 findings, not sealed",
-        "1 2 findings, not sealed",
-        "1 3 findings, not sealed",
-        "1 3 findings, not sealed",
+        "1 4 findings, not sealed",
+        "1 4 findings, not sealed",
     ),
     ("paused", "cut"): (
+        "1 2 findings, not sealed",
         "1 1 finding, not sealed",
-        "0 consistent, unsigned, not sealed",
-        "1 1 finding, not sealed",
-        "1 1 finding, not sealed",
+        "1 2 findings, not sealed",
+        "1 2 findings, not sealed",
     ),
     ("paused", "swap"): (
         "1 1 finding, not sealed",
@@ -108,10 +108,10 @@ TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {
         "1 1 finding, not sealed",
     ),
     ("killed", "re-chain"): (
-        "1 1 finding, not sealed",
-        "0 consistent, unsigned, not sealed",
-        "1 1 finding, not sealed",
-        "1 1 finding, not sealed",
+        "1 3 findings, not sealed",
+        "1 2 findings, not sealed",
+        "1 3 findings, not sealed",
+        "1 3 findings, not sealed",
     ),
     ("killed", "cut"): (
         "1 1 finding, not sealed",

@@ -132,6 +132,9 @@ def _check(context: CommandContext, directory: Path) -> int:
     if stored == projected:
         good = f"state.json is what {its_events}, byte for byte"
         return _report_findings(context, [], good)
+    if stored is not None and (held := state_document.find_snapshot(directory, stored)):
+        good = f"state.json is a snapshot: what the first {held} of {its_events}, byte for byte"
+        return _report_findings(context, [], good)
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:

@@ -224,7 +224,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
     if facts.get("using") == "agent":
         facts["decision"] = _open_decision(object_of(facts.get("policy")), status, last)
         limits = object_of(object_of(facts.get("agent")).get("limits"))
-        if last and not row_of(last[0].event_type).projected:  # else it waits for a person
+        if last and not _is_pause(last[0]):  # else it waits for a person
             facts["heartbeat_ms"], facts["last_at"] = limits.get("heartbeat_ms"), last[0].timestamp
     return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
 
@@ -320,7 +320,12 @@ def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> 
             return _outcome(object_of(event.payload).get("status"))
     if folder.is_locked(EVENTS):
         return "running"
-    return "pending" if last and row_of(last[0].event_type).projected else "interrupted"
+    return "pending" if last and _is_pause(last[0]) else "interrupted"
+
+
+def _is_pause(last: Event) -> bool:
+    """Whether a log that ends with this event is that of a run that waits: its `state.json` is no snapshot."""
+    return row_of(last.event_type).projected and object_of(last.payload).get("snapshot") is not True
 
 
 class _Ends(NamedTuple):

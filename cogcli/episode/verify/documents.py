@@ -1,7 +1,7 @@
 """Whether the documents beside a log of ours are what the log says, byte for byte.
 
 1. `state.json` is the projection at the last `run.state_projection`, whose outcomes and links it repeats. Before an
-   episode is sealed it may still be that of the one before.
+   episode is sealed it may still be that of the one before. While the run is alive it may be a later one, too.
 2. `learn.jsonl`, `summary.json` and the manifest are derived again and compared. A run that has not terminated has an
    empty `learn.jsonl` and no other document but `state.json`.
 3. The manifest names every file, each once, none that is not there.
@@ -41,6 +41,7 @@ from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
 
 _LIMIT: Final = 1 << 30
+_ALIVE: Final = "cannot be compared while the run is alive"
 _SHOWN: Final = 120
 """Characters of a line of a document that a finding shows."""
 
@@ -97,12 +98,27 @@ class DocumentCheck:
             if not self._sealed and data in (state.data for state in states[1:]):
                 message = "is that of the projection before the last"
                 yield Finding("state.stale", "info", STATE, 0, message)
+            elif self._is_alive():
+                yield Finding("state.stale", "info", STATE, 0, _ALIVE)
             else:
                 yield _differs(STATE, data, expected)
         else:
+            if states[0].snapshot and not self._sealed:
+                yield self._snapshot(states[0].events)
             for digest in states[0].blobs:
                 if f"{BLOBS}/{digest[7:]}" not in self._files:
                     yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
+
+    def _snapshot(self, held: int) -> Finding:
+        """That `state.json` was written while the run was alive."""
+        later = self._log.lines.count - held - 1
+        since = f"; {later} came later" if later else ""
+        message = f"a snapshot: it holds the first {held} events{since}"
+        return Finding("state.snapshot", "info", STATE, 0, message)
+
+    def _is_alive(self) -> bool:
+        """Whether a process writes the episode while it is read."""
+        return not self._sealed and self._folder.is_locked(EVENTS)
 
     def _decision(self) -> Iterator[Finding]:
         """The documents that only an agent's run has: those of the last projection, or of the one before it."""
@@ -121,6 +137,8 @@ class DocumentCheck:
             elif data != expected:
                 if not self._sealed and data in (state.decision.get(name) for state in states[1:]):
                     yield Finding("state.stale", "info", name, 0, "is that of the projection before the last")
+                elif self._is_alive():
+                    yield Finding("state.stale", "info", name, 0, _ALIVE)
                 else:
                     yield _differs(name, data, expected)
 

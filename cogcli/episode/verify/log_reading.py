@@ -18,7 +18,7 @@ from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, er
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.project import state_bytes
+from cogcli.episode.project import is_snapshot, snapshot_outcomes, state_bytes
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
 from cogcli.events.envelope import Event
@@ -33,6 +33,10 @@ class ProjectedState(NamedTuple):
     data: bytes
     blobs: tuple[str, ...]
     decision: dict[str, bytes]
+    events: int
+    """How many events it holds: those before its evidence."""
+    snapshot: bool
+    """Whether it was written while its run was alive."""
 
 
 class LogReading:
@@ -148,13 +152,18 @@ class LogReading:
 
         document = self.fold.projection.result(note)
         data = state_bytes(document, self.fold.projection.rules)
-        self.states.insert(0, ProjectedState(data, tuple(named), decision_files(self.fold)))
+        snapshot = is_snapshot(event)
+        state = ProjectedState(data, tuple(named), decision_files(self.fold), number - 1, snapshot)
+        self.states.insert(0, state)
         recorded = object_of(event.payload)
+        outcomes = document["outcomes"]
         expected = {
-            "status": document["outcomes"]["status"],
-            "outcomes": document["outcomes"],
+            "status": outcomes["status"],
+            "outcomes": snapshot_outcomes(outcomes) if snapshot else outcomes,
             "links": document["links"],
         }
+        if "state" in recorded:  # older logs do not hold it
+            expected["state"] = {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
         for key, value in expected.items():
             if orjson.dumps(recorded.get(key)) != orjson.dumps(value):
                 message = f"its {key} are not what the log says at this point"

@@ -62,6 +62,6 @@ def test_every_draft_has_a_phase_of_the_vocabulary() -> None:
         build.call_retried("run_1", "s", payload={}, speaker="b"),
         build.gate_decided("run_1", "s", payload={}, speaker="b"),
         build.plan_created("run_1", rationale="", step_records=[], steps=[]),
-        build.state_projection("run_1", status="ok", outcomes={}, links={}),
+        build.state_projection("run_1", status="ok", outcomes={}, links={}, sha256="", size_bytes=0),
     ]
     assert {draft.phase for draft in drafts} <= set(PHASES)

@@ -1,0 +1,118 @@
+"""`state.json` while its run is alive (docs/reference/episode.md#snapshots).
+
+1. The log is read back from where the last snapshot stopped: what a document holds is what the disk holds.
+2. A snapshot is at least a second after the one before, and a hundred times as late as that one took: snapshots take at
+   most 1 % of the time of a run.
+3. A value that only the state holds becomes a blob of its own for each snapshot. So the next snapshot waits until the
+   log has grown by the blobs of the last one: together they take no more room than the log.
+4. A snapshot that fails is given up, and so is every later one, not the run. If the log is at fault, the next event is
+   refused.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from hashlib import sha256
+from typing import Final
+
+from cogcli.episode.blobs import BlobFolder
+from cogcli.episode.folder import read_at
+from cogcli.episode.journal import Journal
+from cogcli.episode.layout import EVENTS, STATE
+from cogcli.episode.log_fold import LogFold, decision_files
+from cogcli.episode.log_lines import FIRST, parse_line, rules_of
+from cogcli.episode.log_reader import event_of
+from cogcli.episode.project import snapshot_outcomes, state_bytes
+from cogcli.events import build
+
+INTERVAL: Final = 1.0
+"""Seconds between two snapshots."""
+SHARE: Final = 100
+"""A snapshot comes so many times later than the last one took."""
+
+
+class Snapshots:
+    """The snapshots of one run. The caller has the baton of the run: nothing else is appended meanwhile."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._fold = LogFold()
+        self._read = 0
+        """Bytes of the log that are folded."""
+        self._rules = 0
+        """The rules of the log; 0 before its first line was read."""
+        self._events = 0
+        """Events of the log after the last snapshot."""
+        self._due = 0.0
+        self._least_size = 0
+        self._given_up = False
+
+    def begin(self) -> None:
+        """Take the first snapshot, unless there was one."""
+        if not self._events:
+            self.take()
+
+    def is_due(self, now: float) -> bool:
+        """Whether something changed since the last snapshot and enough time has passed; `now` is monotonic."""
+        if now < self._due or self._given_up:
+            return False
+        journal = self._journal
+        return bool(self._events) and journal.count > self._events and journal.size >= self._least_size
+
+    def take(self) -> None:
+        """Write a snapshot. Raises nothing (rule 4)."""
+        if self._given_up:
+            return
+        began = time.monotonic()
+        try:
+            self._write()
+        except Exception:  # a full disk, a log that another process changed: the next event is refused
+            self._given_up = True
+        ended = time.monotonic()
+        self._due = ended + max(INTERVAL, SHARE * (ended - began))
+
+    def _write(self) -> None:
+        journal, fold = self._journal, self._fold
+        self._fold_new_events()
+        if fold.projection.terminated is not None:
+            return
+        stored = journal.stored
+        document = fold.projection.result(journal.put_large)
+        data = state_bytes(document, fold.projection.rules)
+        draft = build.state_projection(
+            fold.projection.root or "",
+            status=document["outcomes"]["status"],
+            outcomes=snapshot_outcomes(document["outcomes"]),
+            links=document["links"],
+            sha256=sha256(data).hexdigest(),
+            size_bytes=len(data),
+            snapshot=True,
+        )
+        journal.append_snapshot(draft)
+        for name, text in decision_files(fold).items():
+            journal.replace_unsynced(name, text)
+        journal.replace_unsynced(STATE, data)
+        self._events = journal.count
+        self._least_size = journal.size + journal.stored - stored
+
+    def _fold_new_events(self) -> None:
+        """Fold what was appended since. Raises OSError for a log that is shorter than what was written."""
+        folder, size = self._journal.folder, self._journal.size
+        fd = folder.open_file(EVENTS)
+        try:
+            data = b""
+            while len(data) < size - self._read:
+                more = read_at(fd, size - self._read - len(data), self._read + len(data))
+                if not more:
+                    raise OSError("the log is shorter than what was written")
+                data += more
+        finally:
+            os.close(fd)
+        with closing(BlobFolder(folder)) as kept:
+            for line in data.split(b"\n")[:-1]:
+                value = parse_line(line)
+                self._rules = self._rules or rules_of(value.get("payload")) or FIRST
+                self._fold.apply(event_of(value, line, kept.get, self._rules))
+        self._read = size
