@@ -13,7 +13,7 @@ from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
-from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink, Snapshots
+from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink, SnapshotWriter
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
 from cogcli.events import build
@@ -105,7 +105,7 @@ class Engine:
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
         service_changes: deque[ServiceNotice] | None = None,
-        snapshots: Snapshots | None = None,
+        snapshots: SnapshotWriter | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()

@@ -44,7 +44,7 @@ class CapabilityRunner(Protocol):
         ...
 
 
-class Snapshots(Protocol):
+class SnapshotWriter(Protocol):
     """Writes the document of a run while it is alive. Whoever calls it has the baton of the run."""
 
     def begin(self) -> None:

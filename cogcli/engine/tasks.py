@@ -27,7 +27,7 @@ from cogcli.core import memory_limit, threads
 from cogcli.core.errors import TransportError
 
 if TYPE_CHECKING:
-    from cogcli.engine.ports import Snapshots
+    from cogcli.engine.ports import SnapshotWriter
 
 Effects = Generator[Any, Any, Any]
 """A generator that yields effects."""
@@ -156,7 +156,7 @@ class Loop:
     _root: Task
     _current: Task
 
-    def __init__(self, workers: int, *, live: bool = True, snapshots: Snapshots | None = None) -> None:
+    def __init__(self, workers: int, *, live: bool = True, snapshots: SnapshotWriter | None = None) -> None:
         """Without `live` every call is a recorded one: all runs on the thread of `run`, which never waits."""
         self._live = live
         self._snapshots = snapshots

@@ -17,6 +17,9 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Final
 
+from cogcli.core.errors import CogcliError
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import read_at
 from cogcli.episode.journal import Journal
@@ -68,7 +71,7 @@ class Snapshots:
         began = time.monotonic()
         try:
             self._write()
-        except Exception:  # a full disk, a log that another process changed: the next event is refused
+        except (CogcliError, FileRefused, JsonRefused, OSError):
             self._given_up = True
         ended = time.monotonic()
         self._due = ended + max(INTERVAL, SHARE * (ended - began))
