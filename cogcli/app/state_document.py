@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.files import FileRefused
@@ -38,25 +39,24 @@ def read_stored_state(directory: Path) -> bytes | None:
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """The projection of the events of an episode, as the bytes of `state.json`."""
-    from cogcli.episode.project import project_bytes
-
     with paused_collection():
-        return project_bytes(iterate_events(directory, warn))
+        data: bytes = _projecting().project_bytes(iterate_events(directory, warn))
+        return data
 
 
 def find_snapshot(directory: Path, stored: bytes) -> int:
     """How many events `state.json` holds, if its run is not sealed and it is the snapshot that the log announced last;
     else 0."""
-    from cogcli.episode.project import Projection, is_snapshot, state_bytes
-
     if (directory / MANIFEST).exists():
         return 0
-    projection, held, data = Projection(), 0, b""
-    for number, event in enumerate(iterate_events(directory)):
-        if is_snapshot(event):
-            held, data = number, state_bytes(projection.result(), projection.rules)
-        projection.apply(event)
+    held, data = _projecting().snapshot_bytes(iterate_events(directory))
     return held if stored == data else 0
+
+
+def _projecting() -> ModuleType:
+    from cogcli.episode import project
+
+    return project
 
 
 def is_foreign(directory: Path) -> bool:

@@ -325,6 +325,16 @@ def project_bytes(events: Iterable[Event]) -> bytes:
     return state_bytes(projection.result(), projection.rules)
 
 
+def snapshot_bytes(events: Iterable[Event]) -> tuple[int, bytes]:
+    """How many events the last snapshot of a log holds, and its bytes; 0 and nothing without a snapshot."""
+    projection, held, data = Projection(), 0, b""
+    for number, event in enumerate(events):
+        if is_snapshot(event):
+            held, data = number, state_bytes(projection.result(), projection.rules)
+        projection.apply(event)
+    return held, data
+
+
 def _projected(events: Iterable[Event]) -> Projection:
     projection = Projection()
     for event in events:
