@@ -210,3 +210,30 @@ def test_the_next_command_keeps_what_was_typed(host: tuple[Project, LoopbackHost
         assert line.count("--head") == 1
     line = project.run("rerun", "@last", "--tag", "a=b").assert_exit(3).err.partition("next: ")[2]
     assert line.startswith("cogcli rerun @last --tag a=b --trust-level elevated\n")
+
+
+MISSHAPEN = (
+    _set("policy", to={"x": 1}),
+    _set("options", "max_workers", to=10**9),
+    _set("options", "binds", to=["x"]),
+    _set("options", "prefer", to=5),
+    _set("options", "timeout_seconds", to="a"),
+    _set("options", "confirmed_capabilities", to=5),
+    _set("options", "required_conformance_profile", to="x"),
+    _set("contracts", to={"lenient": 5}),
+    _set("pins", "variables", to={"model_openai": 5}),
+    _set("agent", to={"request": 5}),
+)
+
+
+def test_a_first_event_of_another_form_is_refused_in_words(host: tuple[Project, LoopbackHost]) -> None:
+    project, _ = host
+    folder = _begun(project, "own.brief", "-p", "text=Ships wait in the bay.")
+    log = events(folder)
+    for change in MISSHAPEN:
+        forged = json.loads(json.dumps(log))
+        change(forged[0]["payload"])
+        chained(folder, forged)
+        for command in ("resume", "rerun"):
+            error = project.run(command, folder.name, "--json").assert_exit(3).json["error"]
+            assert error["code"] == "episode.unreadable"
