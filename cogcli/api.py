@@ -244,7 +244,7 @@ class Project:
     ) -> None:
         if not os.path.isdir(directory):
             raise UsageError(
-                "usage.value", f"`{os.fspath(directory)}` is no directory", expected="a directory"
+                "usage.value", f"`{os.fspath(directory)}` is not a directory", expected="a directory"
             )
         flags: dict[str, Any] = {}
         if roots := [os.path.abspath(root) for root in registry]:

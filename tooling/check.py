@@ -32,6 +32,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("types", (str(BIN / "mypy"),)),
     ("generated files", (sys.executable, "tooling/generate.py", "--check")),
     ("registry", (sys.executable, "tooling/validate_registry.py")),
+    ("prose", (sys.executable, "tooling/prose.py")),
 )
 WORKERS = (os.cpu_count() or 1) + 1
 """One more than there are processors: a test that waits for a service or a limit leaves its processor to another."""
@@ -110,6 +111,8 @@ def _tell(done: Done) -> None:
         print(f"== {done.name}", flush=True)
         sys.stdout.buffer.write(done.output)
         sys.stdout.flush()
+    elif done.name == "prose":
+        print(f"   {done.output.decode().strip()}", flush=True)
     how = "ok" if done.code == 0 else f"exit {done.code}"
     print(f"   {done.name}: {how} in {done.seconds:.1f} s", flush=True)
 

@@ -435,7 +435,7 @@ def _limit(seconds: int) -> None:
 
 
 def _dependents() -> set[str]:
-    """The rooms and all that was made from them: each would go on with the room as it was."""
+    """The rooms and all that was made from them: each would continue with the room as it was."""
     found = {name for name in sys.modules if name.startswith(tuple(f"cogcli.{room}" for room in ROOMS))}
     others = {name for name in sys.modules if name.startswith("cogcli.")}
     while more := {name for name in others - found if _takes_from(name, found)}:

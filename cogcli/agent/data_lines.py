@@ -17,7 +17,7 @@ _LONGEST: Final = 80
 
 
 class DataLine(NamedTuple):
-    """A value from outside, which is no instruction: `@data <block_id> <origin> <trust> <JSON string>`."""
+    """A value from outside, which is not an instruction: `@data <block_id> <origin> <trust> <JSON string>`."""
 
     block_id: str
     origin: str

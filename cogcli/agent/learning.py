@@ -68,7 +68,7 @@ def update_from_interaction(
 ) -> Updated[UserProfile]:
     """The profile after an interaction that said this, under the keys of EXTRACT: one more is counted."""
     if not is_zoned(now):
-        raise ValueError(f"`{now}` is no time with a zone")
+        raise ValueError(f"`{now}` is not a time with a zone")
     notes: list[Note] = []
     for statement in statements_of(insights, "extract", notes):
         profile = apply_statement(profile, statement, notes)

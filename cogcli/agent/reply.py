@@ -146,7 +146,7 @@ def _facts(found: Any, notes: list[Note]) -> dict[str, Any]:
 
 
 def _insights(found: Any, notes: list[Note]) -> tuple[str, ...]:
-    """The texts of a list; a text is no list of its letters."""
+    """The texts of a list; a text is not a list of its letters."""
     if found is not None and not isinstance(found, list):
         notes.append(wrong_type("/context_updates/insights", "a list", found))
     kept = []

@@ -79,7 +79,7 @@ def _first_object(text: str) -> str:
 
 def partial_response(text: str) -> str:
     """What can be read of `response` in a reply that is still being written; empty as long as nothing can, and where
-    calls stand before it, since it is no answer then."""
+    calls stand before it, since it is not an answer then."""
     depth, key, last = 0, "", ""
     for token in _TOKEN.finditer(text):
         shown = token[0]

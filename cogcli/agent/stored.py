@@ -13,7 +13,7 @@ Kinds = Mapping[str, str]
 
 
 class UnreadableState(ValueError):
-    """JSON that is no state of ours."""
+    """JSON that is not a state of ours."""
 
 
 class NewerState(UnreadableState):
@@ -32,7 +32,7 @@ def members_of(payload: Any, kinds: Kinds, what: str) -> dict[str, Any]:
     """The members of a stored object, its lists as tuples; those that are missing are left out, others ignored.
     Raises UnreadableState for a value of another type."""
     if not isinstance(payload, dict):
-        raise UnreadableState(f"{what} is no object")
+        raise UnreadableState(f"{what} is not an object")
     return {
         name: _checked(payload[name], kind, f"{what}.{name}")
         for name, kind in kinds.items()
@@ -57,7 +57,7 @@ def migrate(payload: Any, version: int, migrations: Mapping[int, Migration], wha
     """The payload in this version. Each migration leads from its number to the next; a payload without
     `schema_version` has version 0. Raises NewerState, UnreadableState."""
     if not isinstance(payload, dict):
-        raise UnreadableState(f"{what} is no object")
+        raise UnreadableState(f"{what} is not an object")
     found = payload.get("schema_version", 0)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise UnreadableState(f"{what} has no version that is a number")
@@ -69,11 +69,11 @@ def migrate(payload: Any, version: int, migrations: Mapping[int, Migration], wha
 
 
 def zoned(time: str) -> str:
-    """An ISO 8601 time with its zone; one without is taken as UTC. Raises UnreadableState for what is no time."""
+    """An ISO 8601 time with its zone; one without is taken as UTC. Raises UnreadableState for what is not a time."""
     try:
         found = datetime.fromisoformat(time)
     except ValueError:
-        raise UnreadableState(f"`{time[:40]}` is no time") from None
+        raise UnreadableState(f"`{time[:40]}` is not a time") from None
     return time if found.tzinfo else found.replace(tzinfo=UTC).isoformat()
 
 

@@ -72,7 +72,7 @@ def _change(
     @wraps(apply)
     def change(state: AgentState, given: Input, now: str) -> Updated[AgentState]:
         if not is_zoned(now):
-            raise ValueError(f"`{now}` is no time with a zone")
+            raise ValueError(f"`{now}` is not a time with a zone")
         notes: list[Note] = []
         return _bounded(apply(state, given, now, notes), notes)
 

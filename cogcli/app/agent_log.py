@@ -53,7 +53,7 @@ def read_agent_log(directory: Path) -> AgentLog:
         skill = object_of(payload.get("skill")).get("id")
         raise UsageError(
             "usage.value",
-            f"`{directory.name}` is no run of an agent: it has no context and no decision",
+            f"`{directory.name}` is not a run of an agent: it has no context and no decision",
             expected="an episode of `agent invoke`",
             found=f"a run of `{skill}`" if isinstance(skill, str) else "another tool's episode",
             next=(f"cogcli trace {directory.name}", "cogcli ls"),

@@ -43,7 +43,7 @@ def require_trust(catalog: Catalog) -> None:
 def recorded_model(
     settings: Settings | None, started: Event, on_response: OnResponse | None = None
 ) -> ModelAccess:
-    """The model that a run was planned by, to go on with, opened once; without settings it is never asked."""
+    """The model that a run was planned by, to continue with, opened once; without settings it is never asked."""
     pinned, agent = started.payload["pins"]["model"], started.payload["agent"]
     info, secrets = ModelInfo(**{**pinned, "features": tuple(pinned["features"])}), LearnedSecrets()
     reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None

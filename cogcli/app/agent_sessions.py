@@ -17,7 +17,7 @@ from cogcli.stores.sessions import SessionSnapshot
 
 @contextmanager
 def open_session(settings: Settings, tenant: str, user: str, session_id: str) -> Iterator[SessionSnapshot]:
-    """A conversation as it is stored, for one run that goes on with it: nobody else is inside meanwhile. What the run
+    """A conversation as it is stored, for one run that continues with it: nobody else is inside meanwhile. What the run
     adds is stored by `consolidate`. Raises UsageError for an id that is none; EnvironmentRefusal `session.busy` where
     another run is alive for ten seconds; as `Database`."""
     with hold_session(settings, tenant, user, session_id):
@@ -60,7 +60,7 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
 
 
 def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
-    """Delete a conversation that nobody goes on with; the number of its messages. Raises UsageError
+    """Delete a conversation that nobody continues with; the number of its messages. Raises UsageError
     `session.unknown`, EnvironmentRefusal `session.busy`; as `Database`."""
     require_id(user, "the user")
     require_id(session_id, "the session")

@@ -64,7 +64,7 @@ def read_anchor(path: str) -> dict[str, Head]:
         if head is None or found.get(head.episode_id, head) != head:
             raise UsageError(
                 "usage.value",
-                f"`--anchor`: entry {number} of {path} is no head",
+                f"`--anchor`: entry {number} of {path} is not a head",
                 expected="EPISODE EVENTS sha256:HASH, one line per episode",
                 found=" ".join(row)[:120],
                 hint="write the file with: cogcli verify --heads > FILE",

@@ -71,7 +71,7 @@ def parse_request(raw: dict[str, Any]) -> GivenRequest:
     if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
         raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
     if not str(raw.get("message") or "").strip():
-        raise UsageError("usage.value", "the request has no `message`", hint="say what is wanted")
+        raise UsageError("usage.value", "the request has no `message`", hint="say what you want")
     if (trace_id := raw.get("trace_id")) and not is_trace_id(trace_id):
         raise UsageError(
             "usage.value",

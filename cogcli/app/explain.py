@@ -37,7 +37,7 @@ def page(code: str) -> dict[str, Any]:
     if code not in known:
         hint = suggestion(code, known) or "see cogcli explain --list"
         if code.startswith(("@", "ep_")):
-            hint = "of an episode tell `trace`, `context explain` and `policy explain`"
+            hint = "for an episode use `trace`, `context explain` and `policy explain`"
         raise UsageError(
             "usage.value", f"there is no code `{code[:60]}`", hint=hint, next=("cogcli explain --list",)
         )

@@ -62,7 +62,7 @@ def parse_criteria(
     if found == Criteria():
         raise UsageError(
             "usage.value",
-            "`gc` needs to know what may go",
+            "`gc` needs a criterion",
             expected="--keep N, --older-than AGE, --outcome WORD or --expired",
             next=("cogcli gc --keep 50 --dry-run",),
         )

@@ -50,7 +50,7 @@ class GivenInvocation(NamedTuple):
 
 
 def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
-    """Run what is asked of an agent to its end, within `watch`; one of a conversation goes on with that, and nobody
+    """Run what is asked of an agent to its end, within `watch`; one of a conversation continues with that, and nobody
     else does meanwhile. Raises ProblemsFound, EnvironmentRefusal, UsageError; then nothing was started."""
     environment = environment_of(settings)
     with ExitStack() as opened:
@@ -62,7 +62,7 @@ def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResul
 
 def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:
     """Check the closure of a pack and the request together, and fetch what the stores have for it. The conversation
-    that it goes on with is held as long as `opened`."""
+    that it continues with is held as long as `opened`."""
     catalog, selection, invocation, warnings = _reach(settings, given)
     tenant, user, session = (
         invocation.pack.tenant,

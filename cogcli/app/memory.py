@@ -80,7 +80,7 @@ def decide(
     settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
 ) -> Decision:
     """Promote or reject by hand. Raises UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
-    who = require_text(by, "the name of who decides", "give another one with --by")
+    who = require_text(by, "the name of the person who decides", "give another one with --by")
     if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
         text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
         raise UsageError("usage.value", "`--by`: no name of a person", expected=text)

@@ -73,12 +73,14 @@ class ScenarioSource(NamedTuple):
 def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
     """The directory of scenarios: the named one, else the project's, else the shipped one.
 
-    Raises UsageError `input.file` where `named` is no directory.
+    Raises UsageError `input.file` where `named` is not a directory.
     """
     if named is not None:
         directory = settings.inside(os.path.abspath(named))
         if not os.path.isdir(directory):
-            raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
+            raise UsageError(
+                "input.file", f"`--scenarios-dir`: `{named}` is not a directory", hint="name one"
+            )
         return ScenarioSource(directory, _is_trusted(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
     own = settings.inside(os.path.join(settings.project or settings.base, directory_of(protocol)))
@@ -154,7 +156,7 @@ def verify_bindings(
 
 
 class _NotRunnable(Exception):
-    """A scenario cannot be run, for this reason; `skipped` where that is no failure."""
+    """A scenario cannot be run, for this reason; `skipped` where that is not a failure."""
 
     def __init__(self, reason: str, code: str = "", *, skipped: bool = False) -> None:
         super().__init__(reason)

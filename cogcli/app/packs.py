@@ -107,7 +107,7 @@ def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = N
             next=("cogcli config trust",),
         )
     if not paths:
-        hint = suggestion(id, registry.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
+        hint = suggestion(id, registry.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     if len(paths) == 1:
         return _LocatedPack(reference, paths[0])
@@ -129,7 +129,7 @@ def _pinned(settings: Settings, id: str) -> str:
     known = open_registry(settings).ids("pack")
     versions = [each for each in known if each.startswith(f"{id}@")]
     if not versions:
-        hint = suggestion(id, known) or "packs lie in packs/ID/VERSION.yaml"
+        hint = suggestion(id, known) or "packs are in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     environment = active_environment(settings.environ)
     flag = f" --env {environment}" if environment else ""

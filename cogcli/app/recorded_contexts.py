@@ -88,7 +88,7 @@ def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
         return
     why = "it was altered, or made by another version"
     if any(object_of(event.payload).get("changed_specs") for event in log.events):
-        why = "the run went on with changed specs, which its log does not hold"
+        why = "the run continued with changed specs, which its log does not hold"
     text = f"`{log.directory.name}`: the context of turn {found.turn} cannot be made again: {why}"
     raise EnvironmentRefusal(
         "episode.unreadable",

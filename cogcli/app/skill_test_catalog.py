@@ -70,7 +70,7 @@ def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> 
         skill is not None
         and os.path.realpath(os.path.join(settings.base, os.path.dirname(skill.file))) != own
     ):
-        message = f"`{case.skill_id}` is replaced by {skill.file}, which this case is not beside"
+        message = f"`{case.skill_id}` is replaced by {skill.file}, and this case belongs to another one"
         raise CaseFault(case, "test.skill", (), message)
 
 
@@ -86,7 +86,7 @@ def stubs_of(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
 
 
 def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:
-    """Raise CaseFault `test.stub` for a name at a path of the case that is no capability which the skill calls."""
+    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability which the skill calls."""
     for number, name in enumerate(names):
         if catalog.capability(name) is None:
             _unknown(case, catalog, name, (*path, name if isinstance(names, dict) else number))

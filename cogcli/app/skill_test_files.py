@@ -58,7 +58,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     request, log = read_source_request(directory, {}, None)
     started, end = log.started, log.ended.runs.get(log.root)
     if started is None or end is None or end.payload["status"] in ("aborted", "pending"):
-        raise UsageError("usage.value", f"`{directory.name}` has not run to its end, so it is no case")
+        raise UsageError("usage.value", f"`{directory.name}` has not run to its end, so it is not a case")
     if started.payload.get("agent"):
         hint = "record the run of a skill"
         raise UsageError(
@@ -217,7 +217,7 @@ class UpdatedCases(NamedTuple):
 
 
 def update_cases(settings: Settings, cases: Sequence[SkillCase], tested: CaseResults) -> UpdatedCases:
-    """Write the outputs that failed cases gave into their files, in place of those that they expect; all else in the
+    """Write the outputs that failed cases gave into their files, instead of those that they expect; all else in the
     files stays. Secrets are written nowhere. Raises EnvironmentRefusal `env.disk`."""
     changes: dict[str, dict[KeyPath, Any]] = {}
     results = {result.id: result for result in tested.results.results}

@@ -123,7 +123,7 @@ def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
 def _nothing_named(settings: Settings, word: str, files: Sequence[CaseFile]) -> UsageError:
     record = "cogcli test --record EP makes a case of an episode"
     if os.path.isfile(word) and not skill_folder(os.path.abspath(word)):
-        what = f"`{word}` is not in the folder `tests` beside a skill of this registry"
+        what = f"`{word}` is not in the folder `tests` next to a skill of this registry"
         return UsageError("usage.value", what, hint="add its registry with --registry DIR")
     known = {file.skill_id for file in files}
     if word in open_registry(settings).ids("skill"):
@@ -285,7 +285,7 @@ def _faulty(case: SkillCase, problem: Problem, base: CheckResult) -> CheckResult
 def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
     """What a case needs and is not there."""
     if not _is_trusted(settings, case) and open_registry(settings).for_run("skill", case.skill_id).is_trusted:
-        # A run takes the shipped skill, which this case is not beside.
+        # A run takes the shipped skill, and this case belongs to another one.
         yield Need("trust", "a trusted project", "cogcli config trust")
     for word in case.needs:
         kind, _, name = word.partition(".")

@@ -91,7 +91,7 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
     except JsonRefused as error:
         raise unreadable(directory, f"state.json: {error.message}") from error
     if not isinstance(value, dict):
-        raise unreadable(directory, "state.json is no object")
+        raise unreadable(directory, "state.json is not an object")
     return value
 
 

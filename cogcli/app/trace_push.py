@@ -44,7 +44,7 @@ def push_trace(settings: Settings, directory: Path, url: str) -> None:
     """Send the trace of an episode to the collector at an address; `/v1/traces` is added where it is missing.
 
     Inputs and outputs are not sent. Raises UsageError `usage.value` for what is no address; TransportError for a status
-    that is no success, else as `Http.send`.
+    that is not a success, else as `Http.send`.
     """
     key = KEYS["export.otlp"]
     if convert(key, url) is None:

@@ -115,7 +115,7 @@ _LOOKED_AT: Final = 200
 
 
 def _meant_path(body: Any, reached: str, value: Any, source: str) -> str:
-    """A path that leads somewhere in place of `source`, which leads to `value` at `reached` and no further: one segment
+    """A path that leads somewhere instead of `source`, which leads to `value` at `reached` and no further: one segment
     spelt otherwise, else the rest of the path below another member, else the last name elsewhere; or the empty text."""
     failed, *rest = source.removeprefix(f"{reached}.").split(".")
     if not isinstance(value, dict):

@@ -151,7 +151,7 @@ GROUPS = {
 
 
 def commands_of(group: str) -> list[str]:
-    """The commands of a group and of the groups in it; empty for what is no group."""
+    """The commands of a group and of the groups in it; empty for what is not a group."""
     return [name for name in COMMANDS if name.startswith(f"{group} ")]
 
 

@@ -286,4 +286,4 @@ WORDS: Final[dict[str, ChatWord]] = {
     "/profile": ChatWord("what is remembered of you", Chat.show_profile),
     "/quit": ChatWord("leave; the conversation is kept", Chat.leave),
 }
-"""What may be typed in place of a message."""
+"""What may be typed instead of a message."""

@@ -61,10 +61,12 @@ class CommandContext:
         return self._settings
 
     def _warn_of_idle_files(self, settings: Settings) -> None:
-        """Warn where what is said of specs counts for nothing: host overrides in a directory that is no project, and
+        """Warn where what is said of specs counts for nothing: host overrides in a directory that is not a project, and
         lenient roots of a project that is not trusted."""
         if settings.has_idle_host:
-            message = "`.agent-skills/` decides nothing: it counts in a project, and there is none here"
+            message = (
+                "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
+            )
             self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
         elif self.kind != "config" and settings.has_idle_leniency:
             message = (

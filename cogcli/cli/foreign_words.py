@@ -1,4 +1,4 @@
-"""Words of the runner guide's own tool, and what they are called here (docs/how-to/come-from-agent-skills.md#words).
+"""Words of agent-skills, and what they are called here (docs/how-to/come-from-agent-skills.md#words).
 
 Data, and how a command line with such a word reads in ours. Nothing is guessed: the command is only proposed.
 """
@@ -70,7 +70,7 @@ def ours(words: Sequence[str]) -> str:
 
 
 def rewritten(argv: Sequence[str], word: str = "", own: str = "") -> Iterator[list[str]]:
-    """Command lines of ours for one with flags of that tool, and with this word of it in place of our command `own`;
+    """Command lines of ours for one with flags of that tool, and with this word of it instead of our command `own`;
     the closest first: whichever parses may be proposed."""
     host, flags = _translated(argv)
     if not word:

@@ -55,7 +55,7 @@ class RequestedReports(NamedTuple):
         if any(file.kind == GITHUB for file in self.files):
             context.screen.notify(_render(context, GITHUB, report_of, code))
         if GITHUB in self.kinds and (summary := context.environ.get("GITHUB_STEP_SUMMARY")):
-            # One that cannot be written is no error of the check.
+            # One that cannot be written is not an error of the check.
             with (
                 suppress(OSError),
                 open(summary, "a", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
@@ -111,7 +111,7 @@ def _require_writable(path: str) -> None:
     if not os.path.isdir(folder):
         reason = f"there is no directory `{folder}`"
     elif os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-        reason = "is no regular file"  # replacing a link or a device would take it away from everybody
+        reason = "is not a regular file"  # replacing a link or a device would take it away from everybody
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = f"directory `{folder}` cannot be written"
     if reason:

@@ -65,12 +65,12 @@ def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
 
 
 def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
-    """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path in place of
+    """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path instead of
     an id, and what settings do."""
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
-            f"`{skill_id}` is no skill id",
+            f"`{skill_id}` is not a skill id",
             hint=meant_hint(_skills_of_file(context.settings, skill_id))
             or "an id is domain.slug; see cogcli skills ls",
         )
@@ -129,13 +129,13 @@ def _policy_request(
 
 
 def require_user_flag(user: str | None, problems: list[CogcliError]) -> None:
-    """Add an error to `problems` if `--user` is given and is no id of a user."""
+    """Add an error to `problems` if `--user` is given and is not an id of a user."""
     if user is not None and not is_user_id(user):
         problems.append(UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS))
 
 
 def parse_budget(given: list[str], problems: list[CogcliError]) -> dict[str, int]:
-    """The limits of `--budget`; an error for each that is no number is added to `problems`."""
+    """The limits of `--budget`; an error for each that is not a number is added to `problems`."""
     budget = {}
     for key, value in parse_pairs(given, "--budget", "k=N", problems).items():
         if value.isascii() and value.isdigit() and len(value) < 16:

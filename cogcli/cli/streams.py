@@ -2,7 +2,7 @@
 
 1. Both are UTF-8 in every locale; what cannot be encoded is escaped, so that no text makes printing fail.
 2. A stream without a terminal has no colour, no width, no cursor control.
-3. A closed pipe is no error; a full disk behind stdout is one.
+3. A closed pipe is not an error; a full disk behind stdout is one.
 4. While skills run, only the command writes to stdout: what called functions and their children print is dropped.
 """
 
@@ -118,11 +118,11 @@ class Screen:
         self.answer("".join([self.out.line(line) for line in lines]))
 
     def notify_line(self, line: StyledLine) -> None:
-        """Write a line to stderr. A closed stderr is no error."""
+        """Write a line to stderr. A closed stderr is not an error."""
         self.notify(self.err.line(line))
 
     def notify(self, text: str) -> None:
-        """Write text to stderr unchanged. A closed stderr is no error."""
+        """Write text to stderr unchanged. A closed stderr is not an error."""
         try:
             self.err.write(text)
         except OSError:

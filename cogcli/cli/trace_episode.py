@@ -120,7 +120,7 @@ def _output(flags: TraceFlags) -> str | None:
     if path is None:
         return None
     if flags.follow:
-        raise wrong_flag("`--follow` tells events as they come", "leave -o for afterwards")
+        raise wrong_flag("`--follow` prints events as they come", "leave -o for afterwards")
     if not path:
         raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
     if os.path.lexists(path):
@@ -205,7 +205,7 @@ def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFla
     from cogcli.cli.trace_views import EventPrinter
 
     if flags.step is not None or flags.format in LISTED:
-        raise wrong_flag("`--follow` tells every event", "leave --step and tables for afterwards")
+        raise wrong_flag("`--follow` prints every event", "leave --step and tables for afterwards")
     on_stdout = view == "events" and not context.json
     display = display_for(context.screen, "none" if on_stdout else "auto", verbose=context.verbose)
     write = EventPrinter(context, flags) if on_stdout else display

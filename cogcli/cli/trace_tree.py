@@ -42,7 +42,7 @@ class TracedEpisode(NamedTuple):
     unsealed: bool = False
     """Whether the run has ended without a manifest: a crash while sealing."""
     stalled: bool = False
-    """Whether it goes on without giving signs of life."""
+    """Whether it continues without giving signs of life."""
     fault_status: str = ""
     """`altered` or `unsealed` if the files of the episode do not agree."""
 

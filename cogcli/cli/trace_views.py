@@ -61,7 +61,7 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
     if shown.flags.format not in (None, "text"):
         show(context, _columns(context, lineage.COLUMNS), lineage.rows(found), shown.flags)
     elif not found and not shown.fold.chained:
-        context.screen.answer_lines([[("this log does not tell what its steps read and wrote", "dim")]])
+        context.screen.answer_lines([[("this log does not record what its steps read and wrote", "dim")]])
     else:
         context.screen.answer_lines(shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width))
 
@@ -91,7 +91,7 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     places = known_places(flow, lineage.targets(shown.fold, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""
-        hint = suggestion(reference, places) or some or "nothing is told of what was read or written"
+        hint = suggestion(reference, places) or some or "this log does not record reads and writes"
         raise wrong_value(f"`--why`: nothing was read or written at `{reference[:80]}`", hint)
     return causes(reference, shown.fold, flow, specs)
 

@@ -103,7 +103,7 @@ class _Level:
         """The names of the flags typed at this level, and the first that is wrong with them; after it only the names
         of flags that are answered with a text are looked for.
 
-        Raises UsageError for a word that is no UTF-8.
+        Raises UsageError for a word that is not UTF-8.
         """
         parser: Parser = ctx.obj
         before, flags = len(parser.argv) - len(args), self.flags_of(ctx)
@@ -247,7 +247,7 @@ def _as_inputs(argv: list[str], known: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _flags_in(word: str, flags: dict[str, Any]) -> list[Any]:
-    """The flags in a word (`-qv` has two), None for one that is not known; what follows that is no flag."""
+    """The flags in a word (`-qv` has two), None for one that is not known; what follows that is not a flag."""
     if word.startswith("--"):
         return [flags.get(word.partition("=")[0])]
     found: list[Any] = []
@@ -318,7 +318,7 @@ class LazyGroup(_Level, TyperGroup):
         return action if ctx.invoked_subcommand else None
 
     def _word_of_another_tool(self, argv: list[str], args: list[str]) -> UsageError | None:
-        """The error for a word of the runner guide's tool, with our command; None for any other word."""
+        """The error for a word of agent-skills, with our command; None for any other word."""
         word = args[0]
         own = f"{self.words} {VERBS.get(word, '')}" if self.words else ours(args)
         if own not in COMMANDS:

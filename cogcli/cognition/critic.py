@@ -114,7 +114,7 @@ def _wrong_arguments(invocation: Invocation, id: str, arguments: dict[str, Any])
 
 
 def _about_another(invocation: Invocation, capability: Capability, arguments: dict[str, Any]) -> str:
-    """What a call with effects, or one that supplies facts, names in place of the entity of the request: what is known
+    """What a call with effects, or one that supplies facts, names instead of the entity of the request: what is known
     of the one would count for the other. Empty where it names none, or that."""
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
     facts = invocation.pack.tooling.capabilities.get(capability.id, PackTool()).facts

@@ -52,5 +52,5 @@ class Escalation(NamedTuple):
         root.run.emit(draft, durable=True)
         roles = gate.approver_roles
         refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {self.reason}")
-        refusal.hint = f"somebody of the role {' or '.join(roles)} answers" if roles else ""
+        refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""
         raise refusal

@@ -210,7 +210,7 @@ def intent_of(pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capa
 
 
 def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
-    """The invocation that the first event of a run has, over the catalog to go on with."""
+    """The invocation that the first event of a run has, over the catalog to continue with."""
     payload = started.payload
     asked = PolicyRequest.recorded(payload) or PolicyRequest()
     agent = payload["agent"]

@@ -8,7 +8,7 @@ from cogcli.core.canonical import digest
 
 
 class ContextBlock(NamedTuple):
-    """A text in the context. `data_only`: it comes from outside, and is no instruction."""
+    """A text in the context. `data_only`: it comes from outside, and is not an instruction."""
 
     block_id: str
     bucket: str

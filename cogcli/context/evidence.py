@@ -115,7 +115,7 @@ def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], l
 
 
 def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
-    """Why an edge is no evidence now: expired, low_trust or stale; empty if it is."""
+    """Why an edge is not evidence now: expired, low_trust or stale; empty if it is."""
     now = seconds_of(query.now)
     if edge.valid_until and seconds_of(edge.valid_until) <= now:
         return "expired"

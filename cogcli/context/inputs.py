@@ -71,7 +71,7 @@ class RunContext(NamedTuple):
     snapshot_ref: str = ""
     started_at: str = ""
     now: str = ""
-    """The timestamp of the last recorded event, in place of a clock."""
+    """The timestamp of the last recorded event, instead of a clock."""
 
 
 class Edge(NamedTuple):

@@ -42,7 +42,7 @@ class CogcliError(Exception):
         self.line = line
         self.column = column
         self.typed: dict[str, bytes] = {}
-        """By `file` the text that it stands for where it is no file, such as `--input`."""
+        """By `file` the text that it stands for where it is not a file, such as `--input`."""
         self.samples: dict[str, str] = {}
         """Of inputs that may be missing, by name: what `-p` takes to give them a value."""
 
@@ -53,11 +53,11 @@ class CogcliError(Exception):
 
 
 class UsageError(CogcliError):
-    """The command was asked wrongly: nothing ran, nothing was written."""
+    """A usage error: nothing ran, nothing was written."""
 
 
 class EnvironmentRefusal(CogcliError):
-    """The machine, the project or an episode is not fit for what was asked."""
+    """The environment, the project or an episode is unusable for the command."""
 
 
 class PathAbsent(CogcliError):

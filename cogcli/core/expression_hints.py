@@ -1,4 +1,4 @@
-"""What to write in place of what other languages have and expressions do not."""
+"""What to write instead of what other languages have and expressions do not."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def function_meant(name: str) -> list[str]:
 
 
 def hint_for(node: ast.expr) -> str:
-    """What to write in place of a part of Python's syntax that is not in the language; empty without advice."""
+    """What to write instead of a part of Python's syntax that is not in the language; empty without advice."""
     if isinstance(node, ast.IfExp):
         return f"write {_CHOICE}"
     if isinstance(node, ast.Set):

@@ -33,7 +33,7 @@ Evaluate = Callable[[Lookup], Any]
 
 
 class ExpressionFault(ValueError):
-    """A text outside the language. `column` is 1-based in the text; `name` is set where something is no path; `hint`
+    """A text outside the language. `column` is 1-based in the text; `name` is set where something is not a path; `hint`
     says what to write instead, where that is known."""
 
     def __init__(self, message: str, column: int = 1, name: str = "", hint: str = "") -> None:
@@ -200,7 +200,7 @@ class _ExpressionParser:
                 return lambda lookup: value
         except NotJson:
             pass
-        raise self.fault(f"`{_excerpt(node)}` is no value of the language", node)
+        raise self.fault(f"`{_excerpt(node)}` is not a value of the language", node)
 
     def listed(self, node: ast.List, depth: int) -> Evaluate:
         items = [self.compiled(item, depth + 1) for item in node.elts]
@@ -278,7 +278,7 @@ class _ExpressionParser:
         if reference is None:
             text = _excerpt(node, 60)
             hint = "positions are whole numbers from 0" if isinstance(node, ast.Subscript) else ""
-            raise self.fault(f"`{text}` is no path", node, name=text, hint=hint)
+            raise self.fault(f"`{text}` is not a path", node, name=text, hint=hint)
         self.mention(reference, node)
 
         def found(lookup: Lookup) -> Any:

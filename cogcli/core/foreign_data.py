@@ -61,7 +61,7 @@ def _dataclass_members(value: Any, fields: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
-    """What is stored of a field; of a property it is the property itself, which is no JSON value."""
+    """What is stored of a field; of a property it is the property itself, which is not a JSON value."""
     if dict.__contains__(own, name):
         return dict.get(own, name)
     member = _class_member(type(value), name)

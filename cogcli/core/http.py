@@ -248,7 +248,7 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
     try:
         url = httpx.URL(request.url)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
-            raise _unsendable("the URL is no http or https URL without user info")
+            raise _unsendable("the URL is not an http or https URL without user info")
         headers = [("Accept-Encoding", "identity"), *request.headers]
         made = httpx.Request(request.method, url, headers=headers, content=request.body)
         rest = request.url.partition("://")[2].partition("#")[0]

@@ -51,7 +51,7 @@ class JsonParser:
         return value
 
     def _skip(self) -> str:
-        """The next character that is no white space, or the empty string at the end; it is not consumed."""
+        """The next character that is not white space, or the empty string at the end; it is not consumed."""
         match = _SPACE.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
@@ -179,11 +179,11 @@ class JsonParser:
             right = {"True": "true", "False": "false", "None": "null"}[word]
             self._fail(f"`{word}` is Python, not JSON", f"write {right}")
         if word.lower() in _NOT_NUMBERS:
-            self._fail(f"`{word}` is no JSON number", "send null or a string", "json.number")
+            self._fail(f"`{word}` is not a JSON number", "send null or a string", "json.number")
         if self._text.strip() == word and _FILE_NAME.fullmatch(word):
             self._fail("a file name, not JSON", f"use --input-file {word}")
         if char in "+-.0123456789":
-            self._fail(f"`{_short(word)}` is no JSON number", "write a plain decimal, or quote it")
+            self._fail(f"`{_short(word)}` is not a JSON number", "write a plain decimal, or quote it")
         self._fail(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
 
     def _no_key(self, char: str) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BadPath(ValueError):
-    """Text that is no path; `position` is the 0-based place where it stops being one."""
+    """Text that is not a path; `position` is the 0-based place where it stops being one."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)

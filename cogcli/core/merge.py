@@ -45,7 +45,7 @@ def _append(present: list[Any], value: list[Any]) -> list[Any]:
 
 
 def _deep_merge(present: Any, over: Any) -> Any:
-    """`present` with `over` laid over it, recursively through objects. Where either is no object, `over` wins."""
+    """`present` with `over` laid over it, recursively through objects. Where either is not an object, `over` wins."""
     return _merge_objects(present, over) if type(present) is dict and type(over) is dict else over
 
 

@@ -107,7 +107,7 @@ class ProblemsFound(CogcliError):
     """All problems that keep a command from starting, under the code of the first.
 
     The one that decides the exit code comes first: what is wrong with the environment wins over a veto, a veto over
-    what was asked wrongly. The others keep their order. Codes of specs have no row among the failures: their exit
+    a usage error. The others keep their order. Codes of specs have no row among the failures: their exit
     code is `unlisted`, which is another one only for a file that the caller gave.
     """
 

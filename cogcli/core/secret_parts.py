@@ -94,7 +94,7 @@ def _score_pair(first: str, second: str) -> int:
 
 
 def _list_json_values(text: str) -> list[str]:
-    """The texts and whole numbers in a JSON text; none where it is no JSON."""
+    """The texts and whole numbers in a JSON text; none where it is not JSON."""
     import json
 
     try:

@@ -16,7 +16,7 @@ _LONGEST = 40
 
 
 def bad_byte(text: str) -> str:
-    """What is no UTF-8 in a text, as `byte 0xFF at 3`; empty where all is."""
+    """What is not UTF-8 in a text, as `byte 0xFF at 3`; empty where all is."""
     if text.isascii():
         return ""
     try:
@@ -29,7 +29,7 @@ def bad_byte(text: str) -> str:
 
 
 def require_text(text: str, what: str, hint: str = "write it in UTF-8") -> str:
-    """The text itself. Raises UsageError `input.encoding` where it is no UTF-8; `what` names what it is."""
+    """The text itself. Raises UsageError `input.encoding` where it is not UTF-8; `what` names what it is."""
     if found := bad_byte(text):
         raise UsageError("input.encoding", f"{what} is not UTF-8: {found}", hint=hint)
     return text

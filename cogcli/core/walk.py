@@ -72,13 +72,13 @@ class Walk:
             "registry.size",
             f"`{self.root}` has more than {self._most:,} entries where specs are looked for",
             expected=f"at most {self._most:,} files and folders",
-            hint="move away what is no spec; look for links that lead to large folders",
+            hint="move away what is not a spec; look for links that lead to large folders",
             file=self.root,
         )
 
 
 def directory_mark(path: str) -> Mark | None:
-    """What identifies a directory, links followed; None for what is no directory."""
+    """What identifies a directory, links followed; None for what is not a directory."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

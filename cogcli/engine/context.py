@@ -121,7 +121,7 @@ class Engine:
             self.observe(policy.observe)
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
-        """By step path: results of an earlier episode, used in place of running the step."""
+        """By step path: results of an earlier episode, used instead of running the step."""
         self.dispatcher = dispatcher
         """On resume and replay: the order of the log."""
         self.doubts = doubts
@@ -133,7 +133,7 @@ class Engine:
         self.contradictions = contradictions
         """What specs of lenient roots declare that does not fit together."""
         self.now = ""
-        """The timestamp of the last event, which rules see in place of a clock."""
+        """The timestamp of the last event, which rules see instead of a clock."""
         self.earlier = earlier
         """On rerun: the calls of the source run."""
         self.waits_in_doubt = True

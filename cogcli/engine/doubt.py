@@ -2,7 +2,7 @@
 
 1. A doubt is decided once: by a person, or by whatever else can know. Who said so is in the log before anything
    follows from it, and every later resume keeps to it.
-2. `rerun` makes the call again; `done` takes an answer in place of it; `skip` leaves it out; `fail` fails it.
+2. `rerun` makes the call again; `done` takes an answer instead of it; `skip` leaves it out; `fail` fails it.
    Without a decision the run waits for a person.
 """
 
@@ -124,7 +124,7 @@ def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer 
             "effect.in-doubt",
             f"`{capability_id}` may have happened before the run stopped",
             hint="look at the other side, then resume with --in-doubt: it did happen: done, with --output JSON for"
-            " its answer; it did not: rerun; to go on without it: skip or fail",
+            " its answer; it did not: rerun; to continue without it: skip or fail",
             left=True,
         )
     who = resolution.by.removeprefix("human:")

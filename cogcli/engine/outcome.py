@@ -21,7 +21,7 @@ LEFT_OUT: Final = "left-out"
 
 
 class Degraded(Exception):
-    """Raised in place of a call that a gate or a person leaves out; the message is their reason."""
+    """Raised instead of a call that a gate or a person leaves out; the message is their reason."""
 
 
 class Ending(NamedTuple):

@@ -159,7 +159,7 @@ def _require_answer(
     refusal = _refusal(capability, verdict)
     roles = gate.approver_roles
     refusal.hint = (
-        f"somebody of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}" if roles else ""
+        f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}" if roles else ""
     )
     request.ask(refusal)
     raise refusal

@@ -145,7 +145,7 @@ class _Scan:
 
     def result(self, *, sealed: bool) -> LogScan:
         """The scan of the whole log."""
-        # A write that was cut short may leave a last line that is no event. An unfinished log lost nothing by it.
+        # A write that was cut short may leave a last line that is not an event. An unfinished log lost nothing by it.
         torn = not sealed and self._unsound == self._events and is_torn(self._last)
         if self._unsound and not self._fault and not torn:
             self._fault = f"{EVENTS}:{self._unsound}: this line was altered"

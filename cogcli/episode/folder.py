@@ -41,7 +41,7 @@ def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
     return EnvironmentRefusal(
         "env.disk",
         f"`{path}` cannot be written: {error.strerror or error}",
-        hint="free space or make it writable; what is there stays readable",
+        hint="free space or make it writable; existing files stay readable",
     )
 
 

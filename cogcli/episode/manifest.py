@@ -170,9 +170,9 @@ def _named_file(item: Any) -> NamedFile | str:
     """A file of the list, or what is wrong with it."""
     name = object_of(item).get("name")
     if type(name) is not str:
-        return "lists something that is no file of an episode"
+        return "lists something that is not a file of an episode"
     if not is_inside(name):
-        return f"names {name!r:.80}, which is no file of the episode"
+        return f"names {name!r:.80}, which is not a file of the episode"
     text, size = item.get("sha256"), item.get("size_bytes")
     match = re.fullmatch(_HASH, text) if type(text) is str else None
     if text is not None and match is None:

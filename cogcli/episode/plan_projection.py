@@ -47,7 +47,7 @@ class PlanProjection:
     def _start(self, event: Event) -> None:
         payload = event.payload
         if type(payload) is not dict:
-            self._on_repair("the payload of a plan event is no object: no plan")
+            self._on_repair("the payload of a plan event is not an object: no plan")
             return
         self._head = {"source": text_of(payload.get("source")) or event.agent_id or "system"}
         self._head["updated_at"] = event.timestamp
@@ -67,7 +67,7 @@ class PlanProjection:
     def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
         for position, record in enumerate(records, 1):
             if type(record) is not dict:
-                self._on_repair(f"step record {position} is no object: passed over")
+                self._on_repair(f"step record {position} is not an object: passed over")
                 continue
             step_id = text_of(record.get("id")) or f"step-{position}"
             if step_id != record.get("id"):
@@ -84,7 +84,7 @@ class PlanProjection:
     def _from_labels(self, labels: list[Any]) -> Iterator[dict[str, Any]]:
         for position, label in enumerate(labels, 1):
             if type(label) is not str:
-                self._on_repair(f"plan label {position} is no text: passed over")
+                self._on_repair(f"plan label {position} is not text: passed over")
                 continue
             step_id = f"step-{position}"
             kind, colon, description = label.partition(":")

@@ -120,7 +120,7 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
 
 
 def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
-    """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
+    """The error for a log that does not say what was asked: `first` is not a start of a run, or there is no event."""
     if first is None:
         empty = unreadable(path, "no event was committed", file=EVENTS)
         with open_episode(path) as folder:

@@ -187,7 +187,7 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     if not log.events:
         raise refusals.no_beginning_error(folder.path, None, held=True)
     if lost and identify_lost(lost.rest, (log.end.head,)) is None:
-        raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
+        raise _bad_line(folder, lost.number, "was altered beyond recognition")
     if is_renamed(folder.path.name, log.events[0].episode_id):
         raise refusals.renamed_folder_error(folder.path, log.events[0].episode_id)
     return log

@@ -142,7 +142,7 @@ _TO_CHECK: Final = _Use(
 
 
 def _found(data: bytes) -> str:
-    """What a file holds in place of the key, in a few words and without a byte of it."""
+    """What a file holds instead of the key, in a few words and without a byte of it."""
     if not data.strip():
         return "an empty file"
     if b"ENCRYPTED" in data:

@@ -90,7 +90,7 @@ OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum"
 ABSENT: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
 }  # fmt: skip
-"""What an event has in place of a key that is not there, where that is not None."""
+"""What an event has instead of a key that is not there, where that is not None."""
 _ABSENT: Final = tuple(map(ABSENT.get, Event._fields))
 _EVIDENCE: Final = Event._fields.index("evidence_ids")
 

@@ -52,7 +52,7 @@ class RunStarted(Payload):
     pins: Json
     selection: Json = {}
     taken_over: Json = {}
-    """By step: results of an earlier episode that are used in place of doing the step."""
+    """By step: results of an earlier episode that are used instead of doing the step."""
     effects: Json = {}
     """By step path: what the run did that this one runs again, and what was said about each."""
     contracts: Json = {}
@@ -115,7 +115,7 @@ class StepAnswered(Payload):
 
 def _known_strategy(name: str) -> str:
     if name not in STRATEGIES:
-        raise ValueError(f"`{name:.40}` is no merge strategy")
+        raise ValueError(f"`{name:.40}` is not a merge strategy")
     return name
 
 

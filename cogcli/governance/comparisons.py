@@ -239,7 +239,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _whole(value: Any) -> Any:
-    """An integer in place of an equal number with a point, as far as JSON tells integers apart."""
+    """An integer instead of an equal number with a point, as far as JSON tells integers apart."""
     return int(value) if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER else value
 
 

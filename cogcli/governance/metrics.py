@@ -84,7 +84,7 @@ class RunMeter:
 
     def _decide(self, key: _Key, payload: dict[str, Any]) -> None:
         """Take up a decision about a call; one that asks wants a new yes at its gate."""
-        if payload.get("rule") == IN_DOUBT:  # a person's word about what happened is no permission
+        if payload.get("rule") == IN_DOUBT:  # a person's word about what happened is not a permission
             return
         self._decisions[key].append(payload)
         if payload.get("verdict") in ("allow_with_gate", "escalate"):

@@ -234,7 +234,7 @@ def _in(call: OperatorCall) -> Evaluate:
 
 
 def _merge(call: OperatorCall) -> Evaluate:
-    """Lists joined; a constant that is no list is one item."""
+    """Lists joined; a constant that is not a list is one item."""
     sources = call.arguments
     parts = [
         call.argument(number) if isinstance(source, dict | list) else (lambda item: lambda *_: [item])(source)

@@ -281,7 +281,7 @@ class _Judgment:
 
 
 def _within(value: Any, limit: Mapping[str, Any]) -> bool:
-    """Whether an argument keeps its limits; one that is no number keeps no bound."""
+    """Whether an argument keeps its limits; one that is not a number keeps no bound."""
     if "enum" in limit and not any(equal(value, allowed) for allowed in limit["enum"]):
         return False
     if "max" not in limit and "min" not in limit:

@@ -36,7 +36,7 @@ class Write(NamedTuple):
 
 
 class ReusedResult(NamedTuple):
-    """The result of a step of an earlier episode, used in place of doing the step; `origin` names episode and event."""
+    """The result of a step of an earlier episode, used instead of doing the step; `origin` names episode and event."""
 
     output: dict[str, Any]
     writes: tuple[Write, ...]

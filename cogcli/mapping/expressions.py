@@ -64,7 +64,7 @@ def value_of(
 
 
 def _suggest_near(reference: Reference, scope: Scope) -> str:
-    """A hint naming what is there in place of a reference that leads nowhere; or the empty string."""
+    """A hint naming what is there instead of a reference that leads nowhere; or the empty string."""
     name = reference.namespace
     root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
     return suggest_present((name, *reference.segments), {name: root})

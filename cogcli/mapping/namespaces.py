@@ -123,7 +123,7 @@ def members_of(state: ExecutionState, namespace: str) -> Any:
 
 
 def suggest_present(path: Sequence[str], value: Any) -> str:
-    """A hint naming whole paths into a value: with a present name in place of the first segment that is not there; or
+    """A hint naming whole paths into a value: with a present name instead of the first segment that is not there; or
     the empty string."""
     for failed, segment in enumerate(path):
         below = _member(value, segment)

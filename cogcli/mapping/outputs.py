@@ -23,7 +23,7 @@ class OutputRule(NamedTuple):
     target: Target
     strategy: str
     listed: bool = False
-    """Wired by a hint of a list type: a lone value becomes a list, an element that is no object `{value: …}`."""
+    """Wired by a hint of a list type: a lone value becomes a list, an element that is not an object `{value: …}`."""
     hint_of: str = ""
     """The capability whose hint this is; empty for a line of a mapping."""
 

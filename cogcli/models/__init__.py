@@ -36,4 +36,4 @@ MODELS: Final[dict[str, ModelAdapter]] = {
     "anthropic": ModelAdapter("cogcli.models.provider", online=True),
     "replay": ModelAdapter("cogcli.models.transcript", reads_file=True),
 }
-"""By name. `template`, the default, is no model, so that it is not here."""
+"""By name. `template`, the default, is not a model, so that it is not here."""

@@ -127,11 +127,11 @@ def parse_json(text: str | bytes) -> Any:
         with suppress(JsonRefused):
             if found:
                 return loads(counted, max_bytes=MAX_REPLY)
-        raise ModelError("protocol", f"the answer is no JSON: {error}") from error
+        raise ModelError("protocol", f"the answer is not JSON: {error}") from error
 
 
 def arguments_of(text: str) -> Any:
-    """The arguments of a call that come as JSON text; the text itself where that is no JSON: whoever reads the reply
+    """The arguments of a call that come as JSON text; the text itself where that is not JSON: whoever reads the reply
     decides what it is worth."""
     try:
         return parse_json(text) if text.strip() else {}
@@ -156,7 +156,7 @@ def error_in(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list, none where it is no list."""
+    """The objects of a list, none where it is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

@@ -48,7 +48,7 @@ _NO_CREDIT: Final = "insufficient_quota"
 
 
 def status_error(reply: HttpReply) -> ModelError:
-    """The error of a status that is no success."""
+    """The error of a status that is not a success."""
     status = reply.status
     kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
     try:

@@ -1,7 +1,7 @@
 """Server-sent events, as providers stream with (docs/reference/models.md#streaming): any bytes are events or none.
 
 Bytes may be split anywhere, inside a line end or a character, too. Bytes that are no UTF-8 become U+FFFD; what stands
-after the last empty line is no event.
+after the last empty line is not an event.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def read_transcript(path: str, shown: str) -> list[Exchange]:
     except JsonRefused as refused:
         problem = Problem(refused.code, "E", shown, line, max(refused.column, 1), "", refused.message)
     except (KeyError, TypeError, ValueError):
-        message = "is no recorded exchange, expected {request_hash, reply} or {request_hash, error}"
+        message = "is not a recorded exchange, expected {request_hash, reply} or {request_hash, error}"
         problem = Problem("value.type", "E", shown, line, 1, "", message)
     raise ProblemsFound([problem])
 

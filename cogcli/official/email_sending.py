@@ -51,7 +51,7 @@ def _message(recipients: list[str], subject: str, body: str, sender: str) -> Ema
         if not _ADDRESS.fullmatch(address):
             raise Refused(
                 "bad-data",
-                f"`{address[:80]!a}` is no mail address",
+                f"`{address[:80]!a}` is not a mail address",
                 "write them as name@example.org, with commas",
             )
     if len(recipients) > _MAX_RECIPIENTS:
@@ -74,7 +74,7 @@ def _message(recipients: list[str], subject: str, body: str, sender: str) -> Ema
 
 def _connected(host: str, port: str) -> smtplib.SMTP:
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise Refused("bad-data", f"`{port[:20]}` is no port")
+        raise Refused("bad-data", f"`{port[:20]}` is not a port")
     tls = ssl.create_default_context()
     try:
         if int(port) == _TLS_PORT:

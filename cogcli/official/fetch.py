@@ -18,7 +18,7 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 def fetch_page(url: str) -> dict[str, object]:
     """The text of a page of at most 4 MiB, with its status and the address that gave it, after at most five redirects.
 
-    Decoded as it declares itself, else as UTF-8. Raises Refused for what is no text or not in its own encoding.
+    Decoded as it declares itself, else as UTF-8. Raises Refused for what is not text or not in its own encoding.
     """
     reply = fetch(url, headers=(("Accept", _ACCEPT),), redirects=_REDIRECTS)
     if reply.media_type and not _TEXT.fullmatch(reply.media_type):
@@ -41,5 +41,5 @@ def _decoded(body: bytes, charset: str, url: str) -> str:
     except ValueError as error:
         raise Refused("bad-data", f"{url} is not in its encoding {name}: {error!s:.120}") from None
     if "\0" in text:
-        raise Refused("unsupported", f"{url} is no text: it holds NUL characters")
+        raise Refused("unsupported", f"{url} is not text: it holds NUL characters")
     return text

@@ -22,7 +22,7 @@ _MAX_SEEN = 200_000
 
 def read_file(path: str, mode: str = "text") -> dict[str, object]:
     """A file of at most 8 MiB: in the mode `text` its `content` as UTF-8, in `lenient` with what is none replaced, in
-    `bytes` as `bytes.base64`; `bytes` also has `size` and `sha256`. Raises Refused for a file that is no text in the
+    `bytes` as `bytes.base64`; `bytes` also has `size` and `sha256`. Raises Refused for a file that is not text in the
     mode `text`, or cannot be read."""
     if mode not in ("text", "lenient", "bytes"):
         raise Refused("unsupported", f"no mode {mode!r:.40}", "there are text, lenient and bytes")
@@ -40,7 +40,7 @@ def list_files(path: str, pattern: str | None = None, recursive: bool = False) -
     but for files, and `refused`: why nothing reads a file of such a name, empty for others. Links are not followed.
 
     A `pattern` with `*`, `?` and `[...]` is compared with the name, one with a slash with the path. At most 10,000
-    entries are listed; `total` counts all. Raises Refused for what is no folder, and for more than 200,000 entries.
+    entries are listed; `total` counts all. Raises Refused for what is not a folder, and for more than 200,000 entries.
     """
     found = [
         entry
@@ -97,7 +97,7 @@ def write_file(path: str, content: str, mode: str = "create") -> dict[str, objec
     try:
         added = content.encode()
     except UnicodeEncodeError as error:
-        raise Refused("bad-data", f"character {error.start} is no text") from None
+        raise Refused("bad-data", f"character {error.start} is not text") from None
     before = read_whole(path, _MAX_BYTES) if mode == "append" and os.path.lexists(path) else b""
     write_whole(path, before + added, replace=mode != "create")
     return {"path": path, "bytes_written": len(added)}

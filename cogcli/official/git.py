@@ -100,7 +100,7 @@ def _commit(number: Any, store: DiskObjectStore) -> Any:
             break
         found = store[found.object[1]]
     if found.type_name != b"commit":
-        raise Refused("bad-data", f"{number.decode()[:12]} is no commit")
+        raise Refused("bad-data", f"{number.decode()[:12]} is not a commit")
     return found.id
 
 

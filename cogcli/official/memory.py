@@ -118,12 +118,12 @@ def _value(text: object) -> Any:
     import orjson
 
     if not isinstance(text, str):
-        raise orjson.JSONDecodeError("a value is no text", "", 0)  # as any other damage of the file
+        raise orjson.JSONDecodeError("a value is not text", "", 0)  # as any other damage of the file
     return orjson.loads(text)
 
 
 def _cosine(one: list[float], other: list[Any]) -> float | None:
-    """The cosine of two vectors of one length; None for what is no vector."""
+    """The cosine of two vectors of one length; None for what is not a vector."""
     if not all(type(value) in (int, float) and math.isfinite(value) for value in other):
         return None
     size = math.hypot(*one) * math.hypot(*other)

@@ -22,7 +22,7 @@ def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[
     """The text of a PDF of at most 32 MiB, whole and page by page; `title` falls back to the first line.
 
     Scanned pages have no text: nothing is recognised from pictures, and `scanned` tells that no page has any.
-    `truncated` tells that pages were left out. Raises Refused for what is no PDF, is encrypted, or takes more than 20
+    `truncated` tells that pages were left out. Raises Refused for what is not PDF, is encrypted, or takes more than 20
     seconds or 300 MB, and `no-evidence` for a document without text where one is needed.
     """
     name = name_of(path)

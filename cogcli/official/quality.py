@@ -120,7 +120,7 @@ def _completeness(given: _Given) -> _Measured:
 
 
 def _values(output: object) -> list[object]:
-    """Every value of the output that is no object or list, and every empty one."""
+    """Every value of the output that is not an object or list, and every empty one."""
     found: list[object] = []
     waiting = [output]
     while waiting:

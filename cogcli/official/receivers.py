@@ -20,7 +20,7 @@ def address_of(name: str, what: str) -> str:
     if not isinstance(known, dict) or not all(isinstance(url, str) for url in known.values()):
         raise Refused(
             "bad-data",
-            "what the host configured is no JSON object of names and addresses",
+            "what the host configured is not a JSON object of names and addresses",
             'such as {"ops": "https://chat.example.org/hook"}',
         )
     if name not in known:

@@ -186,6 +186,6 @@ def _changes(mapping: Record) -> dict[str, Any]:
         if not isinstance(value, kinds.get(name, dict)) or not all(
             isinstance(text, str) for text in (*texts, *listed)
         ):
-            shape = "list" if name == "select" else "object"
-            raise Refused("bad-data", f"`mapping.{name}` is no {shape} of names")
+            shape = "a list" if name == "select" else "an object"
+            raise Refused("bad-data", f"`mapping.{name}` is not {shape} of names")
     return {"rename": {}, "defaults": {}, "computed": {}, "select": None} | mapping

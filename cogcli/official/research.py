@@ -101,6 +101,6 @@ def _text_of(kind: str, value: str) -> str:
         stored = found["value"]
         text = stored.get("text") if isinstance(stored, dict) else stored
         if not isinstance(text, str):
-            raise Refused("unsupported", f"what is stored under `{value[:80]}` is no text")
+            raise Refused("unsupported", f"what is stored under `{value[:80]}` is not text")
         return text
     raise Refused("bad-data", f"an item names none of {', '.join(_KINDS)}")

@@ -179,7 +179,7 @@ def as_workbook(grid: list[list[Any]], sheet_name: str) -> bytes:
     if len(grid) > _MAX_SHEET_ROWS or len(grid[0]) > 16_384:
         raise Refused("too-large", "a sheet has at most 1,048,576 rows and 16,384 columns")
     if not 0 < len(sheet_name) <= 31 or re.search(r"[\[\]:*?/\\]|^'|'$", sheet_name):
-        raise Refused("bad-data", f"{sheet_name!r:.60} is no name of a sheet")
+        raise Refused("bad-data", f"{sheet_name!r:.60} is not a name of a sheet")
     for number, row in enumerate(grid):
         if any(isinstance(value, str) and (_UNFIT.search(value) or len(value) > _MAX_CELL) for value in row):
             raise Refused(

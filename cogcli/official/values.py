@@ -14,7 +14,7 @@ _MAX_DEPTH = 200
 
 
 def records_of(value: object, name: str) -> list[Record]:
-    """A list of objects as it is. Raises Refused for anything else, with the place of what is no object."""
+    """A list of objects as it is. Raises Refused for anything else, with the place of what is not an object."""
     if not isinstance(value, list):
         raise Refused("bad-data", f"`{name}` is {kind_of(value)}, expected a list of objects")
     for place, record in enumerate(value):

@@ -52,7 +52,7 @@ def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str,
     if parts is None:
         return {
             "trusted": False,
-            "reason": "it is no http or https address",
+            "reason": "it is not an http or https address",
             "normalized_source": {"url": url},
         }
     host = _host(parts)

@@ -40,7 +40,7 @@ _WHY = {
     "assumed": ("low", "a reader who does not see it is left behind"),
     "placeholder": ("high", "an open place was left in the text"),
     "no-owner": ("medium", "nobody is named who will do it"),
-    "vague-date": ("medium", "a date that cannot be missed is no date"),
+    "vague-date": ("medium", "a date that cannot be missed is not a date"),
 }
 """By kind: how serious it is, and why."""
 _WEIGHTS = {"low": 1, "medium": 3, "high": 5}

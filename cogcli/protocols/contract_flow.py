@@ -38,7 +38,7 @@ _OURS: Final = "content_json"
 def complete_findings(
     binding: Binding, capability: Capability, found: Iterable[ContractFinding | OperationContract]
 ) -> Iterator[ContractFinding]:
-    """The findings as they are; in place of each contract what its patterns and types give."""
+    """The findings as they are; instead of each contract what its patterns and types give."""
     for each in found:
         if isinstance(each, OperationContract):
             for text in dict.fromkeys(text for schema in each.described for text in refused_patterns(schema)):

@@ -67,7 +67,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 def live_document(service: Service, context: InvokerContext, seconds: float) -> dict[str, Any]:
     """The document that a service of a protocol with documents publishes now; every `$ref` in it resolves.
 
-    Raises what a call raises; RejectedError where there is none, ServerFaultError where the reply is no document.
+    Raises what a call raises; RejectedError where there is none, ServerFaultError where the reply is not a document.
     """
     described = PROTOCOLS[service.kind].document
     if described is None:
@@ -119,5 +119,5 @@ class DocumentRequest:
 
 
 def document_error(text: str) -> ServerFaultError:
-    """The error of a reply that is no document."""
+    """The error of a reply that is not a document."""
     return ServerFaultError("call.server-error", text, left=True)

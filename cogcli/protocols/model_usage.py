@@ -1,6 +1,6 @@
 """Token counts, model name and finish reason of a reply (docs/reference/protocols.md#record).
 
-A count that is no whole number from 0 to 2^53 is refused, with a notice in the attempt.
+A count that is not a whole number from 0 to 2^53 is refused, with a notice in the attempt.
 """
 
 from __future__ import annotations

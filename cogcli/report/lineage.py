@@ -62,7 +62,7 @@ class StepFlow(NamedTuple):
 
 
 class TargetFlow(NamedTuple):
-    """One place in the state. `required` is None for what is no declared output."""
+    """One place in the state. `required` is None for what is not a declared output."""
 
     name: str
     writes: list[TracedWrite]

@@ -51,7 +51,7 @@ class PageSource(NamedTuple):
     warnings: Sequence[str]
     """What could not be read."""
     next: Sequence[str]
-    """Commands that go on with the run or look closer."""
+    """Commands that continue with the run or look closer."""
     sealed: bool = True
     """Whether all of it was written; False for a run that ended while its process died."""
     fault: str = ""
@@ -217,7 +217,9 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
     if source.status == "running":
         found.append(("running", "this run goes on: the page shows what its log held when it was made"))
     if source.status == "interrupted":
-        found.append(("interrupted", "its process ended before the run did; `cogcli resume` goes on with it"))
+        found.append(
+            ("interrupted", "its process ended before the run did; `cogcli resume` continues with it")
+        )
     if source.fault_status == "altered":
         found.append(("altered", f"{source.fault}: `cogcli verify` says what each file should be"))
     elif source.unsealed:

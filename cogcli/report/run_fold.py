@@ -93,7 +93,7 @@ class RunFold:
         self.actions: list[dict[str, Any]] = []
         """The action log of another tool's log: its actions need not belong to a step."""
         self.chained = False
-        """Whether the log is one of ours from its first event on: only such a log can be gone on with."""
+        """Whether the log is one of ours from its first event on: only such a log can be continued with."""
 
     @property
     def ms(self) -> int | None:

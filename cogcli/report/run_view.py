@@ -95,7 +95,7 @@ class StepView:
         """Whether its result was on disk before it ended."""
         self.binding = ""
         self.fallback = ""
-        """The binding that answered in place of the first of its chain, if one did."""
+        """The binding that answered instead of the first of its chain, if one did."""
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
@@ -204,5 +204,5 @@ def total_usage(branches: Iterable[Branch]) -> Used:
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts of a list; none of a value that is no list."""
+    """The texts of a list; none of a value that is not a list."""
     return [text for text in list_of(value) if isinstance(text, str)]

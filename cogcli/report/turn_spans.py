@@ -47,7 +47,7 @@ class TurnSpans:
         return True
 
     def _taken_by(self, kind: str) -> _Take | None:
-        """What takes an event of this type; None for one that is no part of a turn's spans."""
+        """What takes an event of this type; None for one that is not part of a turn's spans."""
         if kind == "layer.completed":
             return self._layer
         if kind == "context.compiled":

@@ -1,7 +1,7 @@
 """The state of a run that no process drives any more: open requests, calls in doubt, steps that were cut off.
 
 1. A step that was running when its process ended never ended itself. It is `in doubt` where its call may have had an
-   effect that nobody may repeat unasked, else `cut off`: whoever goes on with the run begins it again.
+   effect that nobody may repeat unasked, else `cut off`: whoever continues with the run begins it again.
 2. Of a run that waits for a person, what asks `waits`, and so does every step around it.
 3. An answer closes a request; of several requests of one step the latest counts.
 """

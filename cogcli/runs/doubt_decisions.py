@@ -172,7 +172,7 @@ class OpenDoubts:
         return resolution
 
     def _record_repeat(self, intent: Event, *, key: str | None) -> None:
-        """Append `call.retried` with the reason `resumed`; `key` is the idempotency key in place of a closed one."""
+        """Append `call.retried` with the reason `resumed`; `key` is the idempotency key instead of a closed one."""
         run_id, step_id = intent.run_id or "", intent.step_id or ""
         repeats = self._log.repeats.get((run_id, step_id), ())
         payload = {

@@ -1,4 +1,4 @@
-"""A log as the source of answers: what resume and replay hand to the engine in place of services and an empty log.
+"""A log as the source of answers: what resume and replay hand to the engine instead of services and an empty log.
 
 1. An attempt is named by its run, its step path and its number. Its result is in the closing event, in `step.answered`,
    or, where it failed before another attempt, in that attempt's `call.retried`.
@@ -431,4 +431,4 @@ def require_known_payload(directory: Path, event: Event) -> None:
         problem = f"its phase is `{event.phase:.40}`"
     if problem:
         line = (event.seq or 0) + 1
-        raise unreadable(directory, f"{kind} is no event of ours: {problem}", file=EVENTS, line=line)
+        raise unreadable(directory, f"{kind} is not an event of ours: {problem}", file=EVENTS, line=line)

@@ -98,7 +98,7 @@ def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
     pack = catalog.packs.get(id)
     if pack is None:
         known = catalog.known("pack") if catalog.known else list(catalog.packs)
-        hint = suggestion(id, known) or "packs lie in packs/ID/VERSION.yaml"
+        hint = suggestion(id, known) or "packs are in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     if wanted and wanted != pack.hash:
         text = f"pack `{id}` is {pack.hash}, not {wanted}"

@@ -330,7 +330,7 @@ class RunEnvironment(NamedTuple):
     agent_of: AgentOf | None = None
     """An agent's run as its log has it; None where no agent can run."""
     intercept: Intercept | None = None
-    """What each attempt goes through in place of the live call (tests of skills); None for nothing."""
+    """What each attempt goes through instead of the live call (tests of skills); None for nothing."""
     export: Callable[[Path], str] | None = None
     """Sends the trace of a sealed episode to a collector, and gives what went wrong; None for no collector."""
 
@@ -341,7 +341,7 @@ def one_step_skill(
 ) -> dict[str, Any]:  # fmt: skip
     """The specification of a skill whose only step calls `uses` with these values and gives its outputs of these names.
 
-    `head` has id, name and description; `step` more members of the step, or others in place of these."""
+    `head` has id, name and description; `step` more members of the step, or others instead of these."""
     call = {
         "id": "call",
         "uses": uses,

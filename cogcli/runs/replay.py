@@ -63,7 +63,7 @@ def replay(
     events, log = read_log_index(directory)
     started = log.started
     if started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
+        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
     catalog = without_secret_requirements(read_pinned_catalog(started, directory))
     changed = {} if log.changed else find_changed_specs(open_registry, started, catalog)
     step = _first_step_using(changed, catalog, started)
@@ -110,7 +110,7 @@ def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> Re
     specs = changed.payload["changed_specs"]
     names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
     names += f" and {len(specs) - _MOST_NAMED} more" if len(specs) > _MOST_NAMED else ""
-    why = f"from event {changed.seq} on the run went on with changed specs ({names}), which its log does not hold"
+    why = f"from event {changed.seq} on the run continued with changed specs ({names}), which its log does not hold"
     return difference._replace(what=f"{why}: {difference.what}")
 
 
@@ -118,7 +118,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
     digest = started.payload.get("pins", {}).get("specs_blob")
     if digest is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
+        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
     try:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
             data = blobs.get(digest)

@@ -121,7 +121,7 @@ class ReplaySink:
             "step.timeout",
             "run.timeout",
         ):
-            raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
+            raise EffectInDoubtError("effect.in-doubt", "whether it happened was never known", left=True)
         # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
         if key in log.closings:
             attempt.cancel.stay("cancelled before it left")

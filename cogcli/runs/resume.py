@@ -280,7 +280,7 @@ class _Resumption(NamedTuple):
             raise EnvironmentRefusal(
                 "resume.changed-specs",
                 f"changed since this run began: {names}",
-                hint="restore them, or go on with --allow-changed-specs",
+                hint="restore them, or continue with --allow-changed-specs",
             )
         if changed:
             catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
@@ -342,7 +342,7 @@ def recorded_chains(started: Event) -> dict[str, BindingChain]:
     try:
         chains = {id: recorded_chain(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
-        text = "this log does not say which bindings were chosen"
+        text = "this log does not record the chosen bindings"
         raise EnvironmentRefusal("episode.unreadable", text) from error
     return {id: chain for id, chain in chains.items() if chain.members}
 
@@ -359,7 +359,9 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
             if not named:
                 waiting = ", ".join(sorted({n for e in log.open_requests for n in _names(e)})) or "nothing"
                 raise UsageError(
-                    "episode.unknown-approval", f"nobody asked for `{name}`", expected=f"one of: {waiting}"
+                    "episode.unknown-approval",
+                    f"no pending approval is called `{name}`",
+                    expected=f"one of: {waiting}",
                 )
             answers += [(event, granted) for event in named if (event, granted) not in answers]
     if len({event.id for event, _ in answers}) < len(answers):

@@ -33,7 +33,7 @@ ABORT: Final = "ABORT"
 
 
 def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-    """The live answer. Raises EnvironmentRefusal `resume.masked` for an input with a mask in place of a secret."""
+    """The live answer. Raises EnvironmentRefusal `resume.masked` for an input with a mask instead of a secret."""
     if MASK.encode() in compact(attempt.input):
         raise EnvironmentRefusal(
             "resume.masked",

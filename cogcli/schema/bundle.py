@@ -25,7 +25,7 @@ class SchemaBundler:
         """The schema at a place, with every schema that it refers to in its own `$defs`.
 
         For a request (`is_request` true) read-only properties are not required, for a response write-only ones; None
-        changes nothing. Raises DocumentFault `wire.document` for a part that is no schema.
+        changes nothing. Raises DocumentFault `wire.document` for a part that is not a schema.
         """
         optional_mark = "" if is_request is None else "readOnly" if is_request else "writeOnly"
         closure = _Closure(self._document, self._is_openapi_30, optional_mark)

@@ -84,7 +84,7 @@ def _steps_of(part: Any) -> int:
 
 
 class _Malformed(Exception):
-    """A part that is no schema."""
+    """A part that is not a schema."""
 
 
 class _Normalizer:

@@ -69,7 +69,7 @@ RegexPart = Chars | Anchor | Sequence | Choice | Repetition
 
 
 class UnsupportedRegex(Exception):
-    """A text that is no regular expression, or one with a construct that some engine lacks."""
+    """A text that is not a regular expression, or one with a construct that some engine lacks."""
 
 
 def parse_regex(text: str) -> RegexPart:

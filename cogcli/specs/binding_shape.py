@@ -141,8 +141,8 @@ _READS: Final = re.compile(r"\bresponse\.([\w.-]*\w)|^\$\.([\w.-]*\w)$|^([A-Za-z
 
 def _check_request(request: Any, report: ProblemReport) -> None:
     for path in find_mixed_literals(request, ("request",)):
-        message = "`$literal` stands beside other keys"
-        report.error("request.template", path, message, hint="let it stand alone", key=True)
+        message = "`$literal` has other keys next to it"
+        report.error("request.template", path, message, hint="remove the other keys", key=True)
     for part in parts_of(request, ("request",)):
         if part.kind == "text":
             message = f"`{_join_path(part.path)}`: a request has no `$text`"

@@ -170,7 +170,7 @@ def _check_check(check: dict[str, Any], report: ProblemReport, path: KeyPath) ->
     value: Any = check.get("value")
     if isinstance(ref, str) and parse(ref) is None:
         hint = "write outputs.NAME, inputs.NAME or another value of the run's state"
-        report.error("test.check", (*path, "path"), f"`{ref[:60]}` is no path of a value", hint=hint)
+        report.error("test.check", (*path, "path"), f"`{ref[:60]}` is not a path of a value", hint=hint)
     place = (*path, "value")
     if op in _NUMERIC and (kind_of(value) != "number" or (op == "length" and type(value) is not int)):
         report.error("test.check", place, f"`{op}` takes a number, found {preview(value)}")

@@ -85,7 +85,7 @@ def _is_any_text(text: str) -> bool:
 
 
 _TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {"$literal": _is_any_text, "$text": has_no_placeholder}
-"""How the value of a step's input that is no plain text is a literal."""
+"""How the value of a step's input that is not plain text is a literal."""
 
 
 def keeps_secret(name: str) -> bool:
@@ -115,7 +115,7 @@ def text_holds_credential(text: str) -> bool:
 
 
 def holds_credential(value: Any, *, named: bool) -> bool:
-    """Whether a list or object in place of a text holds a credential; `named`: its key names a secret."""
+    """Whether a list or object instead of a text holds a credential; `named`: its key names a secret."""
     if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ _UNTRUSTED: Final = "project not trusted"
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
-    """The least profile that a binding must promise: the run's, else the capability's, else experimental."""
+    """The minimum conformance of a binding: the run's, else the capability's, else experimental."""
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
 
@@ -157,7 +157,7 @@ def _untrusted_call_reasons(
     if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     if is_shipped_gate(catalog, binding.capability) and not _is_shipped_call(binding, service):
-        yield _untrusted_of(f"{why}, so it does not say what is allowed in place of what is shipped")
+        yield _untrusted_of(f"{why}, so it does not say what is allowed instead of what is shipped")
     lowered = service._replace(trusted=False, distrust=why) if service.trusted else service
     yield from untrusted_reasons(lowered, hosts)
     if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):

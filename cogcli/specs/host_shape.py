@@ -51,7 +51,7 @@ def read_services(
 ) -> CheckedFile:
     """The services of a file by id, None for each with errors, and all problems.
 
-    None in place of the mapping where the file as a whole has errors.
+    None instead of the mapping where the file as a whole has errors.
     """
     whole = ProblemReport(file, places, subject="services")
     check_shape(_NAMES, value, whole)

@@ -65,7 +65,7 @@ class FoundFile(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded, with code and hint; `why` in place of the code's own reason."""
+    """A file in a spec folder that is not loaded, with code and hint; `why` instead of the code's own reason."""
 
     code: str
     path: str
@@ -219,7 +219,7 @@ class Layout:
         return [name for name in self._list(folder) if self.is_channel(name)]
 
     def _list(self, folder: str) -> list[str]:
-        """The sorted names in a folder without those beginning with `_` or `.`; none if it is no folder."""
+        """The sorted names in a folder without those beginning with `_` or `.`; none if it is not a folder."""
         names = self._names.get(folder)
         if names is None:
             require_inside(folder, self.layer.bound)

@@ -100,6 +100,6 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
 def _damage_fault(
     identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
 ) -> DocumentFault:
-    hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"
+    hint = "restore it; or remove it and accept again: cogcli services refresh ID --accept"
     fault = DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place)
     return with_position(fault, identity.path)

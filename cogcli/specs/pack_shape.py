@@ -308,7 +308,7 @@ def _patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]
 
 
 def _entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
-    """The entries of a list below sections that may be anything; what is no object is an empty one."""
+    """The entries of a list below sections that may be anything; what is not an object is an empty one."""
     for name in path[:-1]:
         raw = object_of(raw.get(name))
     return [object_of(entry) for entry in list_of(raw.get(path[-1]))]

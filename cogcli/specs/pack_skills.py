@@ -39,7 +39,7 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
     registry = whole.for_run("pack", id)
     builder = registry.builder()
     if not builder.exists("pack", id):
-        hint = suggestion(id, whole.ids("pack")) or "packs lie in packs/ID/VERSION.yaml"
+        hint = suggestion(id, whole.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:

@@ -150,7 +150,7 @@ def _dotted(node: ast.expr, heads: frozenset[str]) -> str:
 
 
 def right_form(text: str, found: Plausible, loops: frozenset[str], meant: Callable[[str], str]) -> str:
-    """What to write in place of a text; `meant` gives the reference for a path as written."""
+    """What to write instead of a text; `meant` gives the reference for a path as written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):
         return meant(found.path)
     parts, end, first = [], 0, 0

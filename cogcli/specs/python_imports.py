@@ -135,7 +135,7 @@ class _ImportWalk:
             except SyntaxError as error:
                 tree = f"line {error.lineno}: {error.msg}"
             except (ValueError, RecursionError, MemoryError):
-                tree = "this is no Python"
+                tree = "this is not Python"
             self._trees[file] = tree
         return self._trees[file]
 

@@ -116,7 +116,7 @@ def _check_variables(raw: dict[str, Any], report: ProblemReport) -> None:
     for key in ("base_url", "url"):
         for name in names_in_address(raw[key]) if isinstance(raw.get(key), str) else ():
             if name not in known:
-                message = f"`{{{name}}}` in `{key}` is no variable of the service"
+                message = f"`{{{name}}}` in `{key}` is not a variable of the service"
                 report.error(
                     "service.url", (key,), message, hint=suggestion(name, known) or "add it to `variables`"
                 )
@@ -140,7 +140,7 @@ def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols
     given = {key for key, value in raw.items() if value is not None}
     others = {key for protocol in protocols.values() for key in protocol.grammar().keys} - grammar.keys.keys()
     for key in sorted(given & others):
-        message = f"`{key}` is no key of kind {kind}"
+        message = f"`{key}` is not a key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)
     choices = [key for key in grammar.addresses if key in given]
     if not choices:

@@ -51,7 +51,7 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
-    """The catalog with the values that a run recorded in place of those of now."""
+    """The catalog with the values that a run recorded instead of those of now."""
     known = {id: values for id, values in object_of(recorded).items() if id in catalog.services}
     if not known:
         return catalog

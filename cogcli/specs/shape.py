@@ -49,7 +49,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is no list."""
+    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is not a list."""
 
     item: Shape
     least: int = 0

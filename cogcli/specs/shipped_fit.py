@@ -1,4 +1,4 @@
-"""Whether a shipped binding can serve a capability that a later layer put in place of the shipped one
+"""Whether a shipped binding can serve a capability that a later layer put instead of the shipped one
 (docs/reference/spec-files.md#shipped-unusable)."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def misfit(catalog: Catalog, binding: Binding) -> str:
 
 
 def is_shipped_gate(catalog: Catalog, id: str) -> bool:
-    """Whether a capability is, or stands in place of, a shipped one that says whether something is allowed."""
+    """Whether a capability is, or stands instead of, a shipped one that says whether something is allowed."""
     own = catalog.capabilities.get(id)
     known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
     return any(_allows(each) and is_shipped_file(catalog, each.file) for each in known)

@@ -172,7 +172,9 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
     if found.id and raw.get("id") != found.id:
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
         is_id = IS_ID.get(found.kind, bool)(found.id)
-        hint = f"write `id: {found.id}`, or move the file" if is_id else "move the file: its path is no id"
+        hint = (
+            f"write `id: {found.id}`, or move the file" if is_id else "move the file: its path is not an id"
+        )
         wrong.append(("id", message, hint))
     if found.capability and raw.get("capability") != found.capability:
         expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"

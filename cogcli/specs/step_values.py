@@ -52,7 +52,7 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
         match = _PLACEHOLDER.fullmatch(inner)
         reference = reference_of(match[1], loops) if match else None
         if match is None or reference is None:
-            raise TemplateFault(f"`${{{inner}}}` is no reference", offset)
+            raise TemplateFault(f"`${{{inner}}}` is not a reference", offset)
         return TextSlot(reference, offset, match[2])
 
     return tuple(split_placeholders(text, slot))

@@ -39,7 +39,7 @@ class TemplateSlot(NamedTuple):
 
 
 class TemplateFault(ValueError):
-    """A text that is no template: its message is the reason, `offset` the place in it."""
+    """A text that is not a template: its message is the reason, `offset` the place in it."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
     if variable := _VARIABLE.fullmatch(text):
         return (TemplateSlot((variable[1],), whole=True, of_service=True),)
     if _NEAR.fullmatch(text):
-        raise TemplateFault(f"`{text}` is no path below `input`")
+        raise TemplateFault(f"`{text}` is not a path below `input`")
     return tuple(split_placeholders(text, _slot)) if "${" in text else (text,)
 
 
@@ -92,7 +92,7 @@ def _slot(inner: str, offset: int) -> TemplateSlot:
         return TemplateSlot((variable[1],), whole=False, of_service=True)
     match = _INNER.fullmatch(inner)
     if match is None:
-        raise TemplateFault(f"`${{{inner}}}` is no path below `input`", offset)
+        raise TemplateFault(f"`${{{inner}}}` is not a path below `input`", offset)
     return TemplateSlot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
 
 

@@ -52,7 +52,7 @@ class Database:
     `versions` has the statements that lead from each version to the next, the first to version 1. A file of an older
     version is brought to the last one; before, it is copied to `NAME.v<N>` beside it.
 
-    Raises EnvironmentRefusal: `memory.damaged` for a file that is no database of this store, or of a newer version;
+    Raises EnvironmentRefusal: `memory.damaged` for a file that is not a database of this store, or of a newer version;
     `memory.busy` where another process writes for longer than five seconds; `env.disk` where it cannot be written.
     """
 
@@ -193,7 +193,7 @@ def _require_plain_files(path: Path) -> None:
     for suffix in _SUFFIXES:
         each = path.with_name(path.name + suffix)
         if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
-            raise _damaged(each, "it is no plain file")
+            raise _damaged(each, "it is not a plain file")
     if journal_deletes_file(path):
         raise _damaged(
             path.with_name(f"{path.name}-journal"), "it names another file, which SQLite would delete"

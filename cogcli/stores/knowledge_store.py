@@ -73,7 +73,7 @@ class KnowledgeStore:
                 row = _row_of(line)
                 if (line.get("retracts") or 0) >= seq:
                     raise refusal(
-                        place, f"`retracts`: {line['retracts']} is no earlier edge, this one is {seq}"
+                        place, f"`retracts`: {line['retracts']} is not an earlier edge, this one is {seq}"
                     )
                 connection.execute(
                     f"INSERT INTO edge (seq, {', '.join(_COLUMNS)}) VALUES (?{', ?' * len(_COLUMNS)})",  # noqa: S608
@@ -160,7 +160,7 @@ def _next_hash(state: str, row: tuple[Any, ...]) -> str:
     try:
         return sha256(state.encode() + canonical(list(row))).hexdigest()
     except TypeError as error:
-        raise UnreadableRow("an edge with what is no text") from error
+        raise UnreadableRow("an edge with what is not text") from error
 
 
 def _row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -129,7 +129,7 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
 def _texts(value: Any, name: str) -> tuple[str, ...]:
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
         return tuple(value)
-    raise UnreadableRow(f"`{name}` of a proposal is no list of texts")
+    raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")
 
 
 def _require_readable(members: dict[str, Any]) -> None:

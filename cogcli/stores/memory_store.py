@@ -240,7 +240,7 @@ def keep_proposal(
     connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer, *, again: bool = True
 ) -> StoredProposal:
     """Write a proposal, and promote it where the pack says so; one that is there gets the new evidence, unless not
-    `again`: what was only summed up is no evidence."""
+    `again`: what was only summed up is not evidence."""
     row = connection.execute(
         f"{_SELECT} AND proposal_id = ?", (fresh.tenant_id, fresh.proposal_id)
     ).fetchone()

@@ -177,5 +177,5 @@ def _reasoning_from(stored: Mapping[str, Any]) -> ReasoningContext:
 def _object(text: Any) -> dict[str, Any]:
     value = orjson.loads(text) if isinstance(text, str) else None
     if not isinstance(value, dict):
-        raise UnreadableRow("a member of a session is no object")
+        raise UnreadableRow("a member of a session is not an object")
     return value

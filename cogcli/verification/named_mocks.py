@@ -88,7 +88,7 @@ def stand_in(type: str) -> Answering:
         except JsonRefused:
             asked = None
         if not isinstance(asked, dict):
-            return json_reply({"error": "the body is no JSON object"}, 400)
+            return json_reply({"error": "the body is not a JSON object"}, 400)
         try:
             return json_reply(made(asked))
         except Unfit as refused:

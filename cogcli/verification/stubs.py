@@ -1,4 +1,4 @@
-"""Answers to the calls of a test case, in place of services (docs/reference/test-case.md#stubs).
+"""Answers to the calls of a test case, instead of services (docs/reference/test-case.md#stubs).
 
 1. The answers of a capability are grouped by their `when`; the first group whose `when` fits the input of a call
    answers it. Within a group the answers are given call by call, the last one again and again.

@@ -43,7 +43,7 @@ _LOOK_ALIKE = re.compile(
     |[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:e[-+]?[0-9]+)?""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Plain text that is no key: code, message, hint.
+# Plain text that is not a key: code, message, hint.
 _NO_KEYS: Final = {
     "<<": ("yaml.alias", "merge key `<<` is not allowed", "write the keys out"),
     "": ("yaml.key", "a key is missing before `:`", "write the key, or quote the text"),
@@ -196,7 +196,7 @@ class ValueBuilder:
         self._report("yaml.ambiguous", event, found, hint, step)
 
     def _key(self, event: Any) -> str | None:
-        """The text of a key as written; None, with a problem, for one that is no text."""
+        """The text of a key as written; None, with a problem, for one that is not text."""
         if event.__class__ is self._alias:
             self._report_alias(event)
             return None

@@ -21,7 +21,7 @@ SUSPECT: Final = re.compile(
 _QUOTED: Final = ("'", '"')
 _BLOCK: Final = ("|", ">")
 _BRACKETS: Final = ("[", "{")
-_TAB: Final = "a tab where only spaces may stand"
+_TAB: Final = "a tab where only spaces are allowed"
 _USE_SPACES: Final = "indent and separate with spaces"
 _BLANK: Final = "a blank is missing before `#`"
 

@@ -99,7 +99,7 @@ _SYNTAX: Final = (
         "write `key: value`, or indent it",
         True,
     ),
-    _Explanation(r"'\t'", "a tab where only spaces may stand", "indent and separate with spaces"),
+    _Explanation(r"'\t'", "a tab where only spaces are allowed", "indent and separate with spaces"),
     _Explanation("cannot start any token", "text cannot start with this character", "quote the text"),
     _Explanation("unexpected end of stream", "quoted text is never closed", "add the closing quote", True),
     _Explanation(

@@ -1,5 +1,5 @@
 """Data as YAML that people go on editing: short mappings on one line, longer ones and texts of several lines as blocks,
-and every text that is no plain word in quotes, so that nothing in a text is read as YAML."""
+and every text that is not a plain word in quotes, so that nothing in a text is read as YAML."""
 
 from __future__ import annotations
 

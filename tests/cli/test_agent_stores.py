@@ -40,7 +40,7 @@ def stored(desk: Project) -> int:
 
 
 def _damaged(file: Path) -> None:
-    file.write_bytes(b"this is no database" * 100)
+    file.write_bytes(b"this is not a database" * 100)
 
 
 def _directory(file: Path) -> None:

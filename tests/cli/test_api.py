@@ -118,7 +118,7 @@ def test_a_refusal_is_its_message_and_a_traceback_shows_the_hint_once(demo: Any,
 
 
 def test_a_directory_that_is_not_there_is_no_project(demo: Any) -> None:
-    with pytest.raises(CogcliError, match=r"`.*/nowhere` is no directory"):
+    with pytest.raises(CogcliError, match=r"`.*/nowhere` is not a directory"):
         Project(demo.root / "nowhere", environ=demo.env)
 
 

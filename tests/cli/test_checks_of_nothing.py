@@ -1,4 +1,4 @@
-"""A check that checked nothing is no success (docs/reference/command-line.md#nothing-checked)."""
+"""A check that checked nothing is not a success (docs/reference/command-line.md#nothing-checked)."""
 
 from __future__ import annotations
 

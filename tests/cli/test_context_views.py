@@ -243,5 +243,5 @@ def test_a_context_under_specs_that_changed_since_says_why_it_is_not_made_again(
         ledger["stage_hashes"] = {**ledger["stage_hashes"], "tools": "sha256:0"}
 
     result = _altered(desk, _invoke(desk, "refused", 4), changed).assert_exit(3)
-    assert "went on with changed specs" in result.json["error"]["message"]
+    assert "continued with changed specs" in result.json["error"]["message"]
     assert "from `tools` on" in result.json["error"]["found"]

@@ -103,7 +103,7 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "no such place": (2, "usage.value", ("trace", "--why", "outputs.txt")),
     "format of another view": (2, "usage.value", ("trace", "--view", "timeline", "--format", "dot")),
     "nothing to compare": (2, "episode.unknown", ("diff",)),
-    "one to compare": (2, "usage.value", ("diff", "@last")),
+    "run to compare": (2, "usage.value", ("diff", "@last")),
     "neither skill nor episode": (2, "episode.unknown", ("graph", "demo.gret")),
     "nothing said of what may go": (2, "usage.value", ("gc",)),
     "nobody to ask": (2, "usage.flag", ("gc", "--keep", "0")),

@@ -135,7 +135,7 @@ def test_an_episode_of_another_tool_is_not_ours_to_seal(cli: Cli, runs: Path) ->
 def test_why_leads_from_what_was_made_to_its_step(cli: Cli) -> None:
     assert "step_2" in cli("trace", RELEASE, "--why", "working.artifacts.release_notes.md")[1]
     code, _, err = cli("trace", LABELS, "--why", "outputs.x")
-    assert (code, "nothing is told of what was read or written" in err) == (2, True)
+    assert (code, "this log does not record reads and writes" in err) == (2, True)
 
 
 @pytest.mark.parametrize("name", [RELEASE, PAUSED])

@@ -1,4 +1,4 @@
-"""Words of the runner guide's own tool are answered with the command that runs, and `.agent-skills/` without a project
+"""Words of agent-skills are answered with the command that runs, and `.agent-skills/` without a project
 is told (docs/how-to/come-from-agent-skills.md#words)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One skill, four steps, four protocols: run, killed, gone on with, and replayed when no server is left."""
+"""One skill, four steps, four protocols: run, killed, continued with, and replayed when no server is left."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:
         demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
     result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})
     text = transcript(result, command)
-    if name in WITH_DESK:  # the example may change; what it hashes to is no part of a screen
+    if name in WITH_DESK:  # the example may change; what it hashes to is not part of a screen
         text = re.sub(r"\b[0-9a-f]{12,64}", lambda match: "0" * len(match[0]), text)
         text = re.sub(r"\bplan_(\d+)_[0-9a-f]{8}", r"plan_\1_00000000", text)
     if name == "skills-none":  # each skill that is shipped would change it

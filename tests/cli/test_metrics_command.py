@@ -108,7 +108,7 @@ def test_the_run_of_a_skill_is_counted_by_nothing(demo: Project) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     assert set(_measures(demo).values()) == {(0, 0)}
     result = demo.run("metrics", "@last").assert_exit(2)
-    assert "no run of an agent" in result.err
+    assert "not a run of an agent" in result.err
 
 
 def test_another_tools_episodes_are_passed_over_and_refused_by_name(desk: Project) -> None:

@@ -16,7 +16,7 @@ TOOL = "skill:support.refund"
 
 @pytest.fixture
 def desk(desk: Project) -> Project:
-    """The support desk with its skill in place of the capabilities."""
+    """The support desk with its skill instead of the capabilities."""
     text = (desk.root / FILE).read_text()
     for old, new in (
         ("allow: [orders.lookup, policy.eval, payments.refund]", f'allow: ["{TOOL}", "skill:text.brief"]'),

@@ -68,7 +68,7 @@ def usable(project: Any) -> set[str]:
 
 def test_the_project_has_no_error_and_no_warning(fewer: Any) -> None:
     checked = fewer.run("validate").assert_ok()
-    assert "cannot be used beside what replaces shipped specs here: cogcli doctor" in checked.err
+    assert "cannot be used with the specs that replace shipped ones here: cogcli doctor" in checked.err
     problems = fewer.run("validate", "--json").assert_ok().json["problems"]
     assert [each for each in problems if each["code"] != "env.extra"] == []
 
@@ -209,7 +209,7 @@ def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None
     run = ("run", "own.file", "-p", "path=note.txt", "--json")
     refused = project.run(*run).assert_exit(3).json["error"]
     assert refused["code"] == "service.untrusted"
-    assert "does not say what is allowed in place of what is shipped" in refused["message"]
+    assert "does not say what is allowed instead of what is shipped" in refused["message"]
     assert "secrets.file" in usable(project)
     assert "own.file" not in usable(project)
 

@@ -284,7 +284,7 @@ def test_a_replay_says_where_a_run_went_on_with_changed_specs(stopped: Any) -> N
         skill.write_text(present)
         told = stopped.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
         assert told["step_id"] == "c"
-        assert "went on with changed specs (`skill:demo.three`)" in told["what"]
+        assert "continued with changed specs (`skill:demo.three`)" in told["what"]
 
 
 def test_a_change_allowed_where_there_is_none_is_none(stopped: Any) -> None:

@@ -111,7 +111,7 @@ def test_a_tool_pinned_by_its_first_use_is_refused_when_it_changes_and_can_be_ac
 
 
 def test_the_lock_is_among_the_pins_of_a_run(served: Served) -> None:
-    """A run that waits goes on with what was agreed to when it began, or not at all."""
+    """A run that waits continues with what was agreed to when it began, or not at all."""
     capability = served.project.root / "capabilities/demo.text.echo.yaml"
     asks = "safety: {trust_level: standard, requires_confirmation: true}\n"
     capability.write_text(capability.read_text().replace("side_effects: false", "side_effects: true") + asks)

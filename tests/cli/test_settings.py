@@ -132,7 +132,9 @@ def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(de
     del demo.env["COGCLI_TRUST_PROJECT"]
     run = ("run", "demo.greet", "-p", "text=hi", "-q")
     told = demo.run("config", "trust").assert_ok().err
-    assert told.startswith("trusted as it is now: 8 files; a change of any of them ends the trust")
+    assert told.startswith(
+        "this project is trusted in its present state: 8 files; a change of any of them ends the trust"
+    )
     demo.run(*run).assert_ok()
     assert demo.run("config", "show", "trust").assert_ok().out == "accepted\n"
     module = demo.root / "demo_services.py"
@@ -176,7 +178,7 @@ def test_which_trust_is_in_force_is_shown_with_what_says_so(demo: Any) -> None:
     assert demo.run(*show).out == "trust = environment   COGCLI_TRUST_PROJECT\n"
     del demo.env["COGCLI_TRUST_PROJECT"]
     assert demo.run(*show).out == "trust = untrusted   default\n"
-    assert "whatever it holds" in demo.run("config", "trust", "--folder").assert_ok().err
+    assert "including later changes" in demo.run("config", "trust", "--folder").assert_ok().err
     assert demo.run(*show).out == f"trust = folder   {store}\n"
     demo.write("demo_services.py", "def upper(text):\n    return {'text': 'anew'}\n")
     assert "anew" in demo.run("run", "demo.greet", "-p", "text=hi").assert_ok().out

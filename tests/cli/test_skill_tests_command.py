@@ -89,7 +89,8 @@ def test_a_secret_in_a_case_is_not_shown(cases: Project) -> None:
 def test_a_project_without_cases_checks_nothing_and_the_help_says_how_to_make_one(demo: Project) -> None:
     done = demo.run("test").assert_exit(3)
     assert (
-        "help  they lie in the folder `tests` beside a skill; `cogcli test --record EP` makes one" in done.err
+        "help  they are in the folder `tests` next to a skill; `cogcli test --record EP` makes one"
+        in done.err
     )
     assert "0 passed" in done.out
 

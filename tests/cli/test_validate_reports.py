@@ -92,7 +92,7 @@ def test_jsonl_gives_an_object_a_line(demo: Any) -> None:
         ("junit:", "expected junit:PATH"),
         ("github:x", "expected github, without a path"),
         ("md:nowhere/m.md", "there is no directory `nowhere`"),
-        ("md:skills", "is no regular file"),
+        ("md:skills", "is not a regular file"),
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(demo: Any, value: str, said: str) -> None:

@@ -3,7 +3,7 @@
 Every counterpart knows the same behaviours by name: `echo` answers with its text; `silent` never answers and makes
 `entered` true; `fails` is a fault of the server; `refuses` is one of the caller; `breaks` ends the connection in the
 middle of a call; `usage` answers with counts; `secret` echoes what it knows of the credentials in an error; `deep` and
-`nan` answer with what is no JSON for us. What a protocol cannot do is not in its table.
+`nan` answer with what is not JSON for us. What a protocol cannot do is not in its table.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ CLOSINGS: Final = ("step.completed", "step.failed", "step.skipped", "step.degrad
 
 
 class Scene:
-    """An episode, and what the service outside says. `finished`: the run was gone on with to its end. `secrets`: what
+    """An episode, and what the service outside says. `finished`: the run was continued with to its end. `secrets`: what
     must not be in it."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Scene:
 
     @cached_property
     def events(self) -> list[Event]:
-        """The events of all lines but a last one that is no JSON."""
+        """The events of all lines but a last one that is not JSON."""
         found = []
         for line in self.lines:
             try:
@@ -162,7 +162,7 @@ def _sealed_at_the_end(scene: Scene) -> Iterator[str]:
         if name in scene.names and not scene.ended:
             yield f"{name} before the end"
     if scene.finished and not (scene.ended and "manifest.json" in scene.names):
-        yield "gone on with, but not finished and sealed"
+        yield "continued with, but not finished and sealed"
 
 
 def _manifest(scene: Scene) -> Iterator[str]:

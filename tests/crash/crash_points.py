@@ -1,4 +1,4 @@
-"""One point of a flow: run it, let it die or fail there, look, go on with it to its end, look again."""
+"""One point of a flow: run it, let it die or fail there, look, continue with it to its end, look again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOWED = (0, 1, 3, 4, 5, 6)
 class Point(NamedTuple):
     """Where something happens to a run. `at`: the launcher's count; `syscall`: strace's injection instead.
 
-    `resumed`: it happens to the command that goes on with the run, which was killed halfway or waits.
+    `resumed`: it happens to the command that continues with the run, which was killed halfway or waits.
     """
 
     flow: Flow
@@ -76,7 +76,7 @@ class Range:
     def calls(
         self, flow: Flow, mode: str = "kill", *, resumed: bool = False, doubt: bool = False
     ) -> list[str]:
-        """The names of all calls of a flow, or of going on with it from its half."""
+        """The names of all calls of a flow, or of continuing with it from its half."""
         counting = "EMFILE" if mode.startswith("EMFILE") else "kill"
         leg = (flow.name, counting, resumed, doubt)
         if leg not in self._calls:
@@ -138,7 +138,7 @@ class Range:
     def points(
         self, flow: Flow, mode: str = "kill", *, resumed: bool = False, doubt: bool = False
     ) -> list[Point]:
-        """Every point of a flow, or of going on with it, where something of this kind can happen."""
+        """Every point of a flow, or of continuing with it, where something of this kind can happen."""
         calls = enumerate(self.calls(flow, mode, resumed=resumed, doubt=doubt), 1)
         return [
             Point(flow, at, mode, resumed=resumed, doubt=doubt) for at, name in calls if concerns(mode, name)
@@ -177,7 +177,7 @@ class Range:
         acknowledged, happened = _committed(sandbox), len(sandbox.ledger)
         found = [f"replay equals up to where the run was: {text}" for text in differing(sandbox)]
         last = finished(sandbox, point.flow, done)
-        found += [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
+        found += [f"continued with: {text}" for text in broken(sandbox, finished=True)]
         otherwise = _left_out(sandbox) or _failed_itself(point)
         outputs = None if otherwise else self.outputs(point.flow)
         failed = point.mode.rstrip("+") not in ("kill", "torn", "short")
@@ -185,7 +185,7 @@ class Range:
 
 
 class Course(NamedTuple):
-    """A run that was gone on with to its end: what was acknowledged and how much had happened before, how the last
+    """A run that was continued with to its end: what was acknowledged and how much had happened before, how the last
     command ended, and what an undisturbed run answers, None where this one may answer otherwise."""
 
     sandbox: Sandbox
@@ -273,7 +273,7 @@ def wrong_with(course: Course) -> list[str]:
 
 
 def _committed(sandbox: Sandbox) -> bytes:
-    """The lines of a log whose writes returned; one that is no JSON, which no write of ours leaves, is not."""
+    """The lines of a log whose writes returned; one that is not JSON, which no write of ours leaves, is not."""
     data = (sandbox.episodes[0] / "events.jsonl").read_bytes()
     return data[: data.rindex(b"\n") + 1]
 
@@ -346,7 +346,7 @@ def _failed_itself(point: Point) -> bool:
 
 
 def _begun(sandbox: Sandbox) -> bool:
-    """Whether there is something to go on with: an episode with a committed event."""
+    """Whether there is something to continue with: an episode with a committed event."""
     logs = [episode / "events.jsonl" for episode in sandbox.episodes]
     return any(log.exists() and b"\n" in log.read_bytes() for log in logs)
 
@@ -386,6 +386,6 @@ def _differs(expected: Any, last: Done) -> bool:
 
 
 def _ended_by_disk(sandbox: Sandbox) -> bool:
-    """Whether the run ended where its log could not: nothing is gone on with."""
+    """Whether the run ended where its log could not: nothing is continued with."""
     ends = [event for event in _events(sandbox) if event["event_type"] == "run.terminated"]
     return any(event["payload"]["status_reason"] == "env.disk" for event in ends)

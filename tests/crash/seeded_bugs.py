@@ -27,7 +27,7 @@ class Bug(NamedTuple):
     kills: tuple[int, ...] = ()
     """The calls at which it is likely to show."""
     doubt: bool = False
-    """Whether it shows where a run that was killed in doubt is gone on with."""
+    """Whether it shows where a run that was killed in doubt is continued with."""
 
     @property
     def leg(self) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Many at once: writers beside writers, readers beside a writer, two who go on with one run, clocks that jump."""
+"""Many at once: writers beside writers, readers beside a writer, two who continue with one run, clocks that jump."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def stopped(sandbox: Sandbox, flow: Flow) -> int:
 
 
 def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[bytes]) -> list[str]:
-    """What is wrong once somebody went on with the first lines of a log."""
+    """What is wrong once somebody continued with the first lines of a log."""
     events: list[dict[str, Any]] = [json.loads(line) for line in lines]
     sandbox = shooting_range.sandbox(f"cut {flow.name} {len(lines)}")
     episode = sandbox.runs / whole.episodes[0].name

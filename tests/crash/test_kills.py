@@ -1,4 +1,4 @@
-"""A run that is killed anywhere keeps every promise, before and after somebody goes on with it.
+"""A run that is killed anywhere keeps every promise, before and after somebody continues with it.
 
 `COGCLI_LONG_TESTS=1` tries every point of every flow; else a sample.
 """

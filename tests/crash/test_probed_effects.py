@@ -93,7 +93,7 @@ def begun(sandbox: Sandbox) -> bool:
 
 
 def sound(sandbox: Sandbox) -> list[str]:
-    """What is wrong with an episode that was gone on with to its end."""
+    """What is wrong with an episode that was continued with to its end."""
     return [
         f"{word}: exit {done.code}: {done.out[:200]}"
         for word in ("verify", "replay")
@@ -102,7 +102,7 @@ def sound(sandbox: Sandbox) -> list[str]:
 
 
 def finished_unasked(bench: Bench, at: int, then: int = 0) -> list[str]:
-    """Kill a run at a call, perhaps what goes on with it, too, and go on with that: what is wrong."""
+    """Kill a run at a call, perhaps what continues with it, too, and continue with that: what is wrong."""
     sandbox = bench.sandbox(f"kill-{at}-{then}", bench.probed)
     sandbox.launch(*sandbox.asked(FLOW), at=at)
     if not begun(sandbox):
@@ -144,7 +144,7 @@ def test_killed_while_a_probe_is_asked_it_is_finished_all_the_same(bench: Bench,
 
 
 def asked_and_left(bench: Bench, at: int) -> list[str]:
-    """Kill a run at a call, go on with it, leaving out what is asked about: what is wrong."""
+    """Kill a run at a call, continue with it, leaving out what is asked about: what is wrong."""
     sandbox = bench.sandbox(f"kill-{at}", bench.mute)
     sandbox.launch(*sandbox.asked(FLOW), at=at)
     if not begun(sandbox):

@@ -1,4 +1,4 @@
-"""The page for those who come from the runner guide's tool (`come-from-agent-skills`) does what it says."""
+"""The page for users of agent-skills (`come-from-agent-skills`) does what it says."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -
 
 def written(shell: Shell, document: Path, here: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """Write every file that a document shows and run its commands, in its order; the commands run. `here` has what is
-    written in place of addresses."""
+    written instead of addresses."""
     ran = []
     for block in blocks(document):
         if block.language in FILES:
@@ -138,7 +138,7 @@ def written(shell: Shell, document: Path, here: Mapping[str, str] = MappingProxy
             shell.write(file, text)
         elif block.language == "sh":
             for line in commands(block.text):
-                if not line.startswith("git "):  # the directory is no repository
+                if not line.startswith("git "):  # the directory is not a repository
                     shell.run(line)
                     ran.append(line)
     return ran

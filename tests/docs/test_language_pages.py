@@ -93,7 +93,7 @@ def test_every_key_has_a_row_with_its_type_and_default(page: str, file: str) -> 
     lost = keys.keys() - {entry.path for entry in there}
     assert not lost, f"{page}.md describes none of {sorted(lost)}"
     for entry in there:
-        assert entry.path in keys, f"{page}.md describes `{entry.path}`, which is no key"
+        assert entry.path in keys, f"{page}.md describes `{entry.path}`, which is not a key"
         key = keys[entry.path]
         assert entry.type == key.type, entry.path
         assert entry.default, entry.path

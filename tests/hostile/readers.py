@@ -61,7 +61,7 @@ YAML = (
     _case("Y20", "octal numbers, new and old", "mode: 0o17\nold: 017\n", "yaml.ambiguous"),
     _case("Y20a", "words that some read as booleans", "a: yes\nb: No\nc: ON\nd: oFF\n", "yaml.ambiguous"),
     _case("Y20b", "hexadecimal and grouped digits", "a: 0x1F\nb: 1_000\n", "yaml.ambiguous"),
-    _case("Y21", "what is no number", "x: .nan\ny: .inf\n", "yaml.ambiguous"),
+    _case("Y21", "what is not a number", "x: .nan\ny: .inf\n", "yaml.ambiguous"),
     _case("Y21a", "a float that overflows", "x: 1e400\n", "yaml.number"),
     _case("Y22", "an integer that not every reader keeps", "x: 99999999999999999999\n", "yaml.number"),
     _case("Y22a", "the first integer that not every reader keeps", "x: 9007199254740992\n", "yaml.number"),
@@ -84,7 +84,7 @@ YAML = (
 )
 
 JSON = (
-    _case("J02", "what is no number", '{"x": NaN}', "json.number"),
+    _case("J02", "what is not a number", '{"x": NaN}', "json.number"),
     _case("J02a", "infinity", '{"x": Infinity}', "json.number"),
     _case("J02b", "infinity below", '{"x": -Infinity}', "json.number"),
     _case("J03", "a float that overflows", '{"x": 1e400}', "json.number"),

@@ -74,7 +74,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 
 def forged(folder: Path) -> None:
-    """Another run's folder in place of this one, every id, hash and document computed anew, as far as it has them."""
+    """Another run's folder instead of this one, every id, hash and document computed anew, as far as it has them."""
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import LogFold

@@ -11,7 +11,7 @@ from support.project import Project
 STEP = "- {id: make, uses: text.content.normalize, input: {text: inputs.text}, output: {text: outputs.text}}"
 BROKEN = {
     "unknown key": "bogus = 1\n",
-    "no TOML": "= [[[\n",
+    "not TOML": "= [[[\n",
     "too large": f"# {'.' * 300_000}\n",
     "missing folder": 'registry = ["nowhere"]\n',
     "link": "",

@@ -217,7 +217,7 @@ def test_a_change_is_accepted_without_a_terminal_by_a_flag_alone(tmp_path: Path)
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value that is no mapping and no list, and of every empty one."""
+    """The path of every value that is not a mapping and no list, and of every empty one."""
     members = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )

@@ -222,7 +222,7 @@ def test_a_gate_that_a_log_says_has_passed_does_not_count_either(
 
 
 def test_a_gate_that_lets_nothing_go_any_more_is_no_consent(untrusted: Project) -> None:
-    """It refused, or its call was answered already: an honest run that waits is gone on with."""
+    """It refused, or its call was answered already: an honest run that waits is continued with."""
     ask = ", {capability: doc.path.check, input: {path: input.text}, on_fail: require_human}"
     _gated(untrusted, "/proc/version", "pre", "").run("run", GATED_SKILL).assert_exit(4)
     _forged(untrusted, lambda events: events[: 1 + [e["event_type"] for e in events].index("gate.decided")])

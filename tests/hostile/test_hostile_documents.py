@@ -262,7 +262,7 @@ def test_any_schema_is_bound_or_refused(begun: Project) -> None:
     bound = [name for name in made.json["created"] if name.startswith("capabilities/")]
     assert len(skipped) + len(bound) == 3 * len(SCHEMAS)
     for number in range(len(SOUND)):
-        # Nothing that is too large to be compared is sent; only what is no object can be in a query.
+        # Nothing that is too large to be compared is sent; only what is not an object can be in a query.
         assert f"capabilities/api.get-reply-{number}.yaml" in bound, skipped
         if number < len(SOUND) - 1:
             assert f"capabilities/api.post-body-{number}.yaml" in bound, skipped

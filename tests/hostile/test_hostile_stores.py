@@ -33,7 +33,7 @@ PLANTED = {
     "partial index": (f"CREATE INDEX planted ON {{0}} ({{1}}) WHERE {ENDLESS}",),
     "trigger": ("CREATE TRIGGER planted AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END",),
     "view": ("CREATE VIEW planted AS SELECT * FROM {0}",),
-    "view in place of a table": ("ALTER TABLE {0} RENAME TO planted", "CREATE VIEW {0} AS SELECT * FROM planted"),
+    "view instead of a table": ("ALTER TABLE {0} RENAME TO planted", "CREATE VIEW {0} AS SELECT * FROM planted"),
     "virtual table": ("CREATE VIRTUAL TABLE planted USING fts5 (x)",),
     "lacking table": ("DROP TABLE {0}",),
 }  # fmt: skip
@@ -130,7 +130,7 @@ def test_the_statistics_of_a_users_own_tool_are_no_fault(tmp_path: Path) -> None
     MemoryStore(path).close()
 
 
-@pytest.mark.parametrize("planted", ["generated column", "trigger", "view in place of a table"])
+@pytest.mark.parametrize("planted", ["generated column", "trigger", "view instead of a table"])
 def test_memory_ls_refuses_a_planted_schema_at_once(project: Any, planted: str) -> None:
     project.write("cogcli.toml", "")
     (made,) = propose(project.root, payload("email"))

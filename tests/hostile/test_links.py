@@ -280,7 +280,7 @@ def test_there_is_a_line_for_every_command() -> None:
 def test_no_command_goes_through_a_link_that_leaves(
     untrusted: Project, tmp_path: Path, command: str, place: str
 ) -> None:
-    """The same command goes through the place while that is no link: then the link is refused."""
+    """The same command goes through the place while that is not a link: then the link is refused."""
     pristine = tmp_path / "pristine"
     shutil.copytree(untrusted.root, pristine / "project", symlinks=True)
     within = untrusted.root / PLACES[place].replace("EPISODE", untrusted.episode.name)

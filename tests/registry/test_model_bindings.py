@@ -250,7 +250,7 @@ def test_a_local_binding_stays_the_default_and_is_fallen_back_to(id: str) -> Non
     chosen = select(CATALOG, binding.capability, SelectionOptions({}, None, environ))
     if others:
         assert chosen.primary_binding_id in others
-        # A vector of another kind is no vector in place of this one.
+        # A vector of another kind is not a vector instead of this one.
         assert (binding.fallback in others) == (id in CHATS)
     else:
         assert chosen.primary_binding_id == id

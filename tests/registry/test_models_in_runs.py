@@ -1,4 +1,4 @@
-"""A language model in the run of a shipped skill: asked for by name, in place of rules that answer where it cannot be
+"""A language model in the run of a shipped skill: asked for by name, instead of rules that answer where it cannot be
 reached (docs/how-to/use-a-model-in-skills.md)."""
 
 from __future__ import annotations

@@ -60,6 +60,6 @@ def test_an_alias_asks_for_its_capability_everywhere(project: Any) -> None:
         inputs="{path: {type: string, required: true}}",
         outputs="{text: {type: string}}",
     )
-    project.write("note.pdf", "This is no PDF.")
+    project.write("note.pdf", "This is not a PDF.")
     error = project.run("run", "t.read", "-p", "path=note.pdf", "--json").assert_exit(1).json["error"]
     assert (error["code"], error["capability"]) == ("call.rejected", "pdf.document.read")

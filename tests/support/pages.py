@@ -62,7 +62,7 @@ class Reader:
 
     A command ends with 0, or with N where `# exit N` or `# N: why` stands behind it, above 128 in a process of its
     own; `export NAME=value` sets a variable, `... &` runs on until the end, once it has printed a line; `git` is left
-    out, as the directory is no repository. A block `json` whose paragraph ends with the name of a file is that file,
+    out, as the directory is not a repository. A block `json` whose paragraph ends with the name of a file is that file,
     any other the standard output of the last command; the lines of a block `text` occur, in this order, in what it
     printed, `...` standing for anything.
 
@@ -105,7 +105,7 @@ class Reader:
                 self.project.env[name] = value
             elif words[-1] == "&":
                 self._start(words[:-1])
-            elif words[0] not in ("cd", "git"):  # the test is there; and that is no repository
+            elif words[0] not in ("cd", "git"):  # the test is there; and that is not a repository
                 beginning = max(filter(line.startswith, self.presumed), key=len, default="")
                 self.presumed.get(beginning, list)()
                 code = int(wanted[1] or wanted[2]) if wanted else 0

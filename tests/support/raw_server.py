@@ -34,7 +34,7 @@ class Conversation:
         return self.request.partition(b"\r\n\r\n")[2]
 
     def send(self, data: bytes) -> None:
-        """Bytes as they are. A peer that went away is no failure of the server."""
+        """Bytes as they are. A peer that went away is not a failure of the server."""
         with suppress(OSError):
             self._socket.sendall(data)
 

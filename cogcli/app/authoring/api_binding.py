@@ -94,7 +94,7 @@ def _require_id(asked: BindingRequest) -> None:
     expected = (
         "1 to 4 words joined by dots, each id is to begin so" if asked.all else "2 to 5 words joined by dots"
     )
-    message = f"`{visible(asked.id[:80])}` is no id of a capability"
+    message = f"`{visible(asked.id[:80])}` is not an id of a capability"
     raise UsageError("usage.value", message, expected=f"{expected}, in small letters, digits, `-` and `_`")
 
 

@@ -45,7 +45,7 @@ def read_api(path: str) -> ApiDocument:
     """The document in a file. Raises UsageError `input.file`, ProblemsFound `wire.document`."""
     if path.lower().startswith(("http://", "https://")):
         hint = "fetch it first: curl -o openapi.json URL"
-        raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is no file", hint=hint)
+        raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
     try:
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
@@ -140,7 +140,7 @@ def base_url_of(document: ApiDocument, given: str | None, again: Callable[[str],
             one_line(object_of(each).get("url"), 80) for each in list_of(document.value.get("servers"))
         ]
         found = f"its servers are {', '.join(servers)}" if servers else "it names no server"
-        message = f"the document does not say at which address the service is: {found}"
+        message = f"the document does not name the address of the service: {found}"
         raise UsageError("usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),))
     try:
         host = urlsplit(url).hostname or ""
@@ -149,7 +149,7 @@ def base_url_of(document: ApiDocument, given: str | None, again: Callable[[str],
     refusal = literal_refusal(host, "public")
     private = bool(refusal) and not literal_refusal(host, "private")
     if refusal and not (private and given):
-        hint = "if it is yours, say so: --base-url URL" if private else ""
+        hint = "if it is yours, name it with --base-url URL" if private else ""
         message = f"the service cannot be at {one_line(url, 200)}: {host} {refusal}"
         raise UsageError("usage.value", message, hint=hint, next=(again(url),) if private else ())
     return url, private

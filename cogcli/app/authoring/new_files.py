@@ -40,7 +40,7 @@ class NewFile(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What a command made: the displayed files, what to know about them, and commands to go on with."""
+    """What a command made: the displayed files, what to know about them, and commands to continue with."""
 
     files: list[str]
     notes: list[str]
@@ -52,7 +52,7 @@ def project_of(settings: Settings) -> str:
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
-            "there is no project here to write into",
+            "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="begin one, or start in one with -C DIR",
             next=("cogcli new project .",),

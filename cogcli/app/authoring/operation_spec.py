@@ -1,8 +1,8 @@
 """An operation of an OpenAPI document as fields of a capability and the mappings of a binding
 (docs/reference/command-line.md#new).
 
-1. Each parameter and each property of the body is an input; a body that is no plain object is one input, `body`.
-2. Each property of the reply is an output; a reply that is no plain object is one output, `result`.
+1. Each parameter and each property of the body is an input; a body that is not a plain object is one input, `body`.
+2. Each property of the reply is an output; a reply that is not a plain object is one output, `result`.
 3. Names stay as they are where they are names of fields; else what is none in them becomes `_`. Of two equal names the
    later one gets its place in front.
 """

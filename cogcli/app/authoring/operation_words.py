@@ -34,7 +34,7 @@ def operation_words(document: dict[str, Any], entry: Entry) -> OperationWords:
 
 
 def one_line(text: Any, longest: int = LONGEST) -> str:
-    """A text of others as one line in which nothing is hidden; empty for what is no text."""
+    """A text of others as one line in which nothing is hidden; empty for what is not text."""
     if not isinstance(text, str):
         return ""
     line = visible(" ".join(text[: 8 * longest].split()))

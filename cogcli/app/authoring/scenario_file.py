@@ -34,7 +34,7 @@ from cogcli.verification.check_result import PASSED, CheckResult
 from cogcli.verification.scenario import CannedReply, MockServer, Scenario, directory_of
 
 _ORDINARY: Final = ("text", 1, "2024-01-01")
-"""Values that are tried before the smallest ones: an empty text is no part of a path."""
+"""Values that are tried before the smallest ones: an empty text is not part of a path."""
 
 
 def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> Made:

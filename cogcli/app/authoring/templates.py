@@ -96,12 +96,12 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ma
     """
     if not is_plain_name(name):
         raise UsageError(
-            "usage.value", f"`{visible(name[:80])}` is no name of a directory", expected="NAME, or ."
+            "usage.value", f"`{visible(name[:80])}` is not a name of a directory", expected="NAME, or ."
         )
     root = os.path.abspath(os.path.join(settings.base, name))
     if os.path.lexists(root) and not os.path.isdir(root):
         raise UsageError(
-            "output.exists", f"`{settings.display_path(root)}` is no directory", hint="give another name"
+            "output.exists", f"`{settings.display_path(root)}` is not a directory", hint="give another name"
         )
     was_empty = not os.path.isdir(root) or not os.listdir(root)
     skill = f"skills/local/{FIRST_SKILL.replace('.', '/')}/skill.yaml"
@@ -198,15 +198,15 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> Made:
 
 
 def require_channel(channel: str) -> None:
-    """Raises UsageError for a text that is no channel."""
+    """Raises UsageError for a text that is not a channel."""
     if not CHANNEL.fullmatch(channel):
-        message = f"`--channel`: `{visible(channel[:80])}` is no channel"
+        message = f"`--channel`: `{visible(channel[:80])}` is not a channel"
         raise UsageError("usage.value", message, expected="a small letter, then letters, digits and `-`")
 
 
 def _require(fits: bool, id: str, what: str, example: str) -> None:
     if not fits:
-        message = f"`{visible(id[:80])}` is no id of {what}"
+        message = f"`{visible(id[:80])}` is not an id of {what}"
         raise UsageError("usage.value", message, expected=f"such as {example}")
 
 

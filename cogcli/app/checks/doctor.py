@@ -147,7 +147,7 @@ def _runs_dir(settings: Settings) -> DoctorCheck:
     while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest):
-        message = f"{name}: {settings.display_path(nearest)} is no directory"
+        message = f"{name}: {settings.display_path(nearest)} is not a directory"
         return check("error", message, fix="choose another with --runs-dir")
     if not os.access(nearest, os.W_OK | os.X_OK):
         return check("error", f"{name}, not writable", fix=f"chmod u+wx {nearest}")
@@ -211,7 +211,7 @@ def _editor(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
         stale = stale_schemas(project, known_ids(found.catalog))
         name, fix = "schemas for editors", "cogcli doctor --fix"
         if stale:
-            message = f"{FOLDER}: {len(stale)} of {len(WRITTEN)} do not know the registry as it is"
+            message = f"{FOLDER}: {len(stale)} of {len(WRITTEN)} do not match the present registry"
             yield DoctorCheck("project", name, "warning", message, fix=fix)
         else:
             yield DoctorCheck("project", name, "ok", FOLDER)
@@ -279,7 +279,7 @@ def _shipped(settings: Settings, found: RegistryCheck, needs: MissingNeeds) -> I
     parts += [f"{count_of(left_out, 'surplus field')} of bindings left out"] if left_out else []
     if parts:
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-        message = f"beside what replaces it here: {', '.join(parts)}"
+        message = f"with the specs that replace it here: {', '.join(parts)}"
         yield check("skipped", message, (*lines[:_SHOWN], *more, f"help: {WITHOUT_SHIPPED}"))
 
 

@@ -38,7 +38,7 @@ def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
     else:
         yield _check("ok", _title(chosen))
         if model is not None and MODELS[chosen.settings.adapter].online:
-            yield _ask(model) if net else _check("skipped", "not asked (add --net)")
+            yield _ask(model) if net else _check("skipped", "not checked (add --net)")
 
 
 def _title(chosen: ChosenModel | None) -> str:

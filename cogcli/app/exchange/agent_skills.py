@@ -1,4 +1,4 @@
-"""`import agent-skills`: what a project has to say so that the skills of the runner guide's own tool run here
+"""`import agent-skills`: what a project has to say so that skills of agent-skills run here
 (docs/how-to/come-from-agent-skills.md).
 
 1. Nothing is written, and nothing of those folders is imported or started: they are read as an untrusted registry is.
@@ -279,7 +279,7 @@ class _Proposal:
             shown = self.settings.display_path(path)
             functions = functions_in(path)
             if functions is None:
-                text = "this module is no Python that can be read"
+                text = "this module is not Python that can be read"
                 yield service.file, Remark(shown, 0, text, f"service `{service.id}` needs it")
                 continue
             yield from self._imports(service, root, used.get(service.id, ()))

@@ -51,7 +51,7 @@ def read_folder(path: str) -> SkillFolder:
     """The skill in a folder. Raises UsageError, or ProblemsFound for its SKILL.md."""
     folder = os.path.realpath(path)
     if not os.path.isdir(folder):
-        raise _refused(path, "is no directory")
+        raise _refused(path, "is not a directory")
     names = [name for name in ("SKILL.md", "skill.md") if os.path.lexists(os.path.join(folder, name))]
     if not names:
         raise _refused(path, "holds no SKILL.md")
@@ -81,7 +81,7 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     head = parse(b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES))
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
         message = f"the body has more than {MOST_BODY:,} bytes"
-        raise _broken(file, message, "move parts of it to files beside it")
+        raise _broken(file, message, "move parts of it to files next to it")
     # The body under the rules for text in spec files, each line where it stands.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
     read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))

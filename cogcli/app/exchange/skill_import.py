@@ -52,7 +52,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
-        raise EnvironmentRefusal("project.none", "there is no project to import into", hint=hint)
+        raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
     catalog = open_registry(settings).everything()
     capability = catalog.capability(capability_id)
     if capability is None:

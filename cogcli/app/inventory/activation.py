@@ -49,7 +49,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
-            "there is no project here to choose a binding for",
+            "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="start in a project with -C DIR",
         )

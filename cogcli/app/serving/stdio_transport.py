@@ -200,7 +200,7 @@ def parse_frame(frame: bytes | None) -> Any:
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        return _error_reply(types.INVALID_REQUEST, "this is no message of the protocol", id)
+        return _error_reply(types.INVALID_REQUEST, "this is not a message of the protocol", id)
 
 
 def begins(request: types.JSONRPCRequest) -> bool:

@@ -305,7 +305,7 @@ class Settings:
         return [root for root in self._find_roots() if not root.by_project]
 
     def _missing_root(self, root: str) -> UsageError | None:
-        """The error for a registry root that is no directory."""
+        """The error for a registry root that is not a directory."""
         if os.path.isdir(root):
             return None
         what = "is not a directory" if os.path.lexists(root) else "does not exist"

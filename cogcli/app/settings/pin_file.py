@@ -16,7 +16,7 @@ _MARK: Final = "\ufeff"
 
 
 class PinRefused(Exception):
-    """The file holds its pins in another form than lines of a table, or is no TOML."""
+    """The file holds its pins in another form than lines of a table, or is not TOML."""
 
 
 def with_pin(text: str, environment: str, id: str, version: str | None) -> str:

@@ -82,7 +82,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
-            "there is no project here to pin a pack for",
+            "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="start in a project with -C DIR",
         )

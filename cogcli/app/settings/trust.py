@@ -41,7 +41,7 @@ WORDS: Final = {
     "accepted": "by digest",
     "changed": "changed since it was accepted",
     "outdated": "accepted by an earlier version, which looked at fewer files",
-    "folder": "as a folder, whatever it holds",
+    "folder": "as a folder, including later changes",
     "environment": f"by {VARIABLE}",
 }
 

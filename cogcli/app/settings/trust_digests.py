@@ -196,6 +196,6 @@ def _too_much() -> EnvironmentRefusal:
     return EnvironmentRefusal(
         "trust.size",
         f"the project has more than can be accepted by digest: {MAX_FILES:,} files, {MAX_BYTES:,} bytes",
-        hint="trust the folder, whatever it holds: cogcli config trust --folder",
+        hint="trust the folder, including later changes: cogcli config trust --folder",
         next=("cogcli config trust --folder",),
     )

@@ -191,7 +191,7 @@ def _about_file(
     """The target of a link, the place of a program, and why the meaning of a change is not known."""
     link, was_link = now.partition("link to ")[2], accepted.partition("link to ")[2]
     if link != was_link:
-        yield Meaning(1, f"leads to {link}" if link else "is no link any more")
+        yield Meaning(1, f"leads to {link}" if link else "is not a link any more")
     if name.startswith("program "):
         yield Meaning(1, f"is found at {now}" if now else "is found nowhere")
     if accepted.startswith("sha256:") and before is None:

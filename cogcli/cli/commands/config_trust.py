@@ -58,7 +58,7 @@ def change_trust(
         text = "no longer trusted" if before else "was not trusted"
     elif flags.folder:
         trust_accept.accept_folder(project, context.environ)
-        text = "trusted as a folder, whatever it holds from now on"
+        text = "this folder is trusted, including later changes"
     else:
         trusted, text = _accept(context, project, project_dir, flags)
     context.own["settings"] = {"project": project, "trusted": trusted}
@@ -90,7 +90,10 @@ def _accept(
             return False, "nothing was accepted; the project stays untrusted"
     trust_accept.accept(look, context.environ)
     count = count_of(len(look.digests), "file")
-    return True, f"trusted as it is now: {count}; a change of any of them ends the trust"
+    return (
+        True,
+        f"this project is trusted in its present state: {count}; a change of any of them ends the trust",
+    )
 
 
 def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
@@ -146,7 +149,7 @@ def _confirm(context: CommandContext, changes: Sequence[FileChange], project_dir
 
 def _project(context: CommandContext, directory: str | None) -> str:
     if directory is not None and not os.path.isdir(directory):
-        raise wrong_value(f"`{directory}` is no directory")
+        raise wrong_value(f"`{directory}` is not a directory")
     project = find_project(context.settings.base if directory is None else directory)
     if project is None:
         raise EnvironmentRefusal(

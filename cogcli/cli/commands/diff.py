@@ -49,7 +49,7 @@ def _one(context: CommandContext, word: str) -> UsageError:
     else:
         pair = f"{quote(word)} @last" if newest else ""
     what = "`diff` needs two episodes, or none for the newest two"
-    hint = "" if pair else "there is no other one to compare it with"
+    hint = "" if pair else "there is no other run to compare it with"
     next = f"cogcli diff {pair}" if pair else "cogcli ls"
     return UsageError("usage.value", what, found=f"`{word}`", hint=hint, next=(next,))
 

@@ -81,7 +81,7 @@ def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool
 
     if not can_ask(context):
         what = f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on"
-        hint, again = "--yes says so in advance; --dry-run only tells", _criteria_flags(context, flags)
+        hint, again = "--yes confirms in advance; --dry-run only lists", _criteria_flags(context, flags)
         next = (f"cogcli gc{again} --dry-run", f"cogcli gc{again} --yes")
         raise UsageError("usage.flag", what, hint=hint, next=next)
     return ask(context, f"remove {_amount(planned)}? [y/N]") in ("y", "yes")

@@ -1,4 +1,4 @@
-"""`import agent-skills`: from the folders of the runner guide's own tool to a project of ours, as text to paste."""
+"""`import agent-skills`: from the folders of agent-skills to a project of ours, as text to paste."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ _MOST_UNREADABLE: Final = 5
 
 
 def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
-    """Warn of each file that is no part of the list because it could not be read as a spec."""
+    """Warn of each file that is not part of the list because it could not be read as a spec."""
     found = unreadable_files(view)
     for problem in found[:_MOST_UNREADABLE]:
         place = f"{problem.file}:{problem.line}" if problem.line else problem.file

@@ -54,7 +54,7 @@ class DecisionFlags(ScopeFlags):
 
 @command(
     examples=(
-        ("cogcli memory ls --user cust_7", "what is kept of somebody"),
+        ("cogcli memory ls --user cust_7", "what is kept about a user"),
         ("cogcli memory ls --why mp_0123456789abcdef", "where it comes from, who decided, is it recalled?"),
         ("cogcli memory ls --tenant acme --json", "for scripts"),
     ),

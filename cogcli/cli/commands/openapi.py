@@ -86,7 +86,7 @@ def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioF
     if len(known) > _LISTED:
         listed.append(f"  and {len(known) - _LISTED} more")
     head = f"scenarios in {where}:" if known else f"there are no scenarios in {where}"
-    raise wrong_flag("say `--all`, or `--scenario FILE`", "\n".join([head, *listed]))
+    raise wrong_flag("give `--all` or `--scenario FILE`", "\n".join([head, *listed]))
 
 
 def _summary(

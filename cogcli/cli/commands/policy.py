@@ -48,7 +48,7 @@ def check(context: CommandContext, pack: PackName) -> int:
 
 @command(
     examples=(
-        ("cogcli policy test support-desk@4.0.0", "each rule against the tests beside it"),
+        ("cogcli policy test support-desk@4.0.0", "each rule against its tests"),
         ("cogcli policy test packs/support-desk/4.0.0.yaml", "by its file"),
         ("cogcli policy test support-desk@4.0.0 --json", "for scripts"),
     ),

@@ -126,7 +126,7 @@ def _write(path: str, page: bytes) -> None:
 
 
 def _next(source: PageSource) -> Iterator[str]:
-    """The commands that go on with the run, or look closer at what failed; as of its last event, so that the page of
+    """The commands that continue with the run, or look closer at what failed; as of its last event, so that the page of
     an episode is always the same."""
     episode = short_episode(source.name) if source.name.startswith("ep_") else quote(source.name)
     shown = TracedEpisode(

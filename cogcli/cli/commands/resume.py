@@ -138,7 +138,7 @@ def _abort(flags: ResumeFlags) -> bool:
     }
     for flag, given in answers.items():
         if given:
-            raise wrong_flag(f"`--abort` closes the run, `{flag}` goes on with it", "keep one")
+            raise wrong_flag(f"`--abort` closes the run, `{flag}` continues with it", "keep one")
     return True
 
 
@@ -160,7 +160,7 @@ def _doubt_answers(
         answers[done[0]] = answers[done[0]]._replace(output=given.pop(None))
     for step in given:
         what = "`--output`" if step is None else f"`--output {step}=…`"
-        hint = "say which call it is for: --in-doubt STEP=done --output STEP=JSON"
+        hint = "name the call: --in-doubt STEP=done --output STEP=JSON"
         raise wrong_flag(f"{what} answers no `--in-doubt` with done", hint)
     return tuple(answers)
 

@@ -182,7 +182,7 @@ def _conclude(
         total=len(results),
         untrusted=sum(result.code == UNTRUSTED for result in results),
         empty="there are no test cases",
-        hint="they lie in the folder `tests` beside a skill; `cogcli test --record EP` makes one of an episode",
+        hint="they are in the folder `tests` next to a skill; `cogcli test --record EP` makes one of an episode",
     )
     return conclude(
         context,

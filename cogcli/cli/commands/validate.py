@@ -73,7 +73,7 @@ def validate(
         )
     paths, contents = _paths(context, words, stdin_filename)
     if fix and contents:
-        raise wrong_flag("`--fix` changes files, and `-` is none", "name the file")
+        raise wrong_flag("`--fix` changes files, and `-` is not a file", "name the file")
     run = _Validation(context, paths, contents, format=format, strict=strict, fix=fix)
     if watch:
         run.watch()
@@ -221,7 +221,9 @@ def _answer(
         context.answer(_sums(checked, len(fixable), width, hidden=bool(hidden)))
         if checked.unusable:
             what = count_of(checked.unusable, "shipped file")
-            context.note(f"{what} cannot be used beside what replaces shipped specs here: cogcli doctor")
+            context.note(
+                f"{what} cannot be used with the specs that replace shipped ones here: cogcli doctor"
+            )
     elif format == "github":
         context.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
     else:

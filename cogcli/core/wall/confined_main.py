@@ -69,7 +69,7 @@ def _end_without_wall(task: dict[str, Any], text: str) -> NoReturn:
 
 def _answer(task: dict[str, Any]) -> dict[str, Any]:
     module, _, name = task["function"].partition(":")
-    out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no part of the answer
+    out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not part of the answer
     try:
         function = getattr(importlib.import_module(module), name)
         content = sys.stdin.buffer.read()

@@ -162,7 +162,7 @@ def _enter_name_spaces(visible: Sequence[str], scratch: str) -> tuple[bool, str]
     """Whether this process is in name spaces of its own now, and if not, why.
 
     Two children: the first leaves the name spaces of the system, the second is the first process of the new ones and
-    goes on. Where one of them fails, the caller goes on without name spaces: it has not left anything.
+    goes on. Where one of them fails, the caller continues without name spaces: it has not left anything.
     """
     read, write = os.pipe()
     outer = os.fork()

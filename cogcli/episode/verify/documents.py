@@ -207,7 +207,7 @@ class DocumentCheck:
             return
         for item in listed:
             if not _has_name(item):
-                message = "lists something that is no file of an episode"
+                message = "lists something that is not a file of an episode"
                 yield error_finding("manifest.files", MANIFEST, 1, message)
                 return
             if item["name"] in entries:

@@ -56,7 +56,7 @@ class FilesSeen:
         return True
 
     def is_refused(self, name: str) -> bool:
-        """Whether a finding says why this name is no file, or why a folder around it is none."""
+        """Whether a finding says why this name is not a file, or why a folder around it is none."""
         return any(name == other or name.startswith(f"{other}/") for other in self._refused)
 
     def blobs(self) -> Iterator[str]:

@@ -77,7 +77,7 @@ def _document(folder: Folder, name: str) -> dict[str, Any] | Finding:
         value = read_document(folder, name)
     except (FileRefused, JsonRefused) as error:
         return error_finding(code, name, getattr(error, "line", 0) or 1, error.message)
-    return value if type(value) is dict else error_finding(code, name, 1, "is no object")
+    return value if type(value) is dict else error_finding(code, name, 1, "is not an object")
 
 
 # -- the manifest ------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def _state(
     yield from _outcome(state.get("outcomes"), evidence)
     for key, value in object_of(state.get("links")).items():
         if type(value) is not str or "/" in value or not is_inside(value):
-            message = f"link `{key:.40}` is no file of the episode: {value!r:.80}"
+            message = f"link `{key:.40}` is not a file of the episode: {value!r:.80}"
             yield error_finding("link.unsafe", STATE, 1, message)
         elif value not in inventory.files and not inventory.is_refused(value):
             yield Finding("file.missing", "warning", value[:200], 0, "state.json links to it")

@@ -69,7 +69,7 @@ class LogReading:
         self.readable = True
         """Whether it was read to its end: else nothing can be derived from it."""
         self.intact = True
-        """Whether nothing was wrong with it: else the manifest cannot fit, which is no finding of its own."""
+        """Whether nothing was wrong with it: else the manifest cannot fit, which is not a finding of its own."""
         self.evidence: Event | None = None
         self.last_timestamp = ""
 

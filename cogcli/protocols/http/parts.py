@@ -40,7 +40,7 @@ def parts_without_document(operation: str, method: str | None, payload: dict[str
     """
     path = path_of(operation)
     if path is None:
-        raise unfit(f"operation `{operation}` is no path")
+        raise unfit(f"operation `{operation}` is not a path")
     method = method or "POST"
     values = {}
     for name in names_in(path):

@@ -65,7 +65,7 @@ def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
     try:
         return parse_reply(reply.body, cap), ""
     except JsonRefused as error:
-        return None, f"a body that is no JSON ({error})"
+        return None, f"a body that is not JSON ({error})"
 
 
 def json_body(reply: HttpReply, cap: int) -> Any:
@@ -78,7 +78,7 @@ def json_body(reply: HttpReply, cap: int) -> Any:
     try:
         return parse_reply(reply.body, cap)
     except JsonRefused as refused:
-        raise not_json_error(f"the reply is no JSON: {refused}") from refused
+        raise not_json_error(f"the reply is not JSON: {refused}") from refused
 
 
 def text_body(reply: HttpReply) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
     try:
         return {"text": reply.body.decode(charset)}
     except UnicodeDecodeError as error:
-        raise not_json_error(f"the reply is no {charset} text") from error
+        raise not_json_error(f"the reply is not {charset} text") from error
 
 
 def raw_body(reply: HttpReply) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
     """A body with `content_json` beside each `choices[i].message.content` whose JSON the response mapping reads.
 
     An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
-    where the content is no JSON; its start in the message is masked.
+    where the content is not JSON; its start in the message is masked.
     """
     requested = content_indices(response)
     if requested:

@@ -73,7 +73,7 @@ def json_bytes(value: Any, name: str) -> bytes:
     try:
         return orjson.dumps(to_plain_json(value))
     except NotJson as error:
-        raise unfit(f"{name} is no JSON: {error}") from error
+        raise unfit(f"{name} is not JSON: {error}") from error
 
 
 _SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
@@ -82,7 +82,7 @@ GRAMMAR: Final = "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, 
 
 
 def path_of(operation: str) -> str | None:
-    """The path with a leading slash, None where the operation is no path."""
+    """The path with a leading slash, None where the operation is not a path."""
     path = operation.removeprefix("/")
     segments = path.split("/") if path else []
     if not operation or any(

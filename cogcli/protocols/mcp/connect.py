@@ -103,7 +103,7 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
 
 
 def identity(service: Service) -> Any:
-    """The key of a server's pins: its URL, or its command line and directory. The service's id is no part of it."""
+    """The key of a server's pins: its URL, or its command line and directory. The service's id is not part of it."""
     settings = service.settings
     if "url" in settings:
         return {"url": settings["url"]}

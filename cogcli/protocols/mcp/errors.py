@@ -56,7 +56,7 @@ _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "Failed to parse SSE message",
         ServerFaultError,
         "call.server-error",
-        "the reply is no JSON-RPC message",
+        "the reply is not JSON-RPC message",
     ),
 )
 """How messages of the SDK's own errors begin, and our error for each. Tests provoke those that a server can cause."""
@@ -112,7 +112,7 @@ def _validation_text(error: Any) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if not str(part)[:1].isupper())
     if not place:
-        return "malformed reply: it is no result of the protocol"
+        return "malformed reply: it is not a result of the protocol"
     how = "is missing" if first["type"] == "missing" else "is not what the protocol has there"
     return f"malformed reply: `{place}` {how}"
 

@@ -17,7 +17,7 @@ from cogcli.core.http import pass_body
 from cogcli.protocols.mcp.traffic import MAX_FRAME
 
 EventFilter = Callable[[bytes], Awaitable[bytes | None]]
-"""The data that the SDK reads in place of an event's data; None to drop the event."""
+"""The data that the SDK reads instead of an event's data; None to drop the event."""
 
 
 def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], None]) -> None:

@@ -200,14 +200,14 @@ class StreamableHttp(McpTransport):
 
 
 def _body_fault(response: Any, body: bytes) -> McpFault | None:
-    """Why a successful answer is no message: absent, no JSON, or not of the protocol; None where it is one."""
+    """Why a successful answer is not a message: absent, no JSON, or not of the protocol; None where it is one."""
     if response.status_code == 202:
         text = "HTTP 202: the server gives no answer to a call"
         return McpFault(ServerFaultError, "call.server-error", text)
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         shown = body.decode("utf-8", "replace")
-        text = f"the reply is no JSON but `{media or 'of no type'}`{f': {shown}' if shown else ''}"
+        text = f"the reply is not JSON but `{media or 'of no type'}`{f': {shown}' if shown else ''}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     return frame_fault(body)
 

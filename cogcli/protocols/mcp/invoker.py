@@ -86,7 +86,7 @@ class Mcp:
             except _SessionLost as lost:
                 first = lost.error
             try:
-                return self._exchange_once(request, limits, note=f"{first.message}: opened anew")
+                return self._exchange_once(request, limits, note=f"{first.message}: opened again")
             except _SessionLost as lost:
                 raise lost.error from first
 
@@ -283,7 +283,7 @@ def _response(
         result = plain_reply(request, result, tool)
         body = body_of(result, request.response_mode)
     except RuntimeErrorBase as error:
-        # What is no JSON or too large is not recorded.
+        # What is not JSON or too large is not recorded.
         kept = error.code not in ("response.not-json", "response.size")
         error.record = (meta if kept else meta._replace(reply=None)).to_payload()
         raise

@@ -78,7 +78,7 @@ class Pins:
             raise _unreadable_pin(service_id, name, f"{path}: {error}") from error
         tool = document.get("tool") if isinstance(document, dict) else None
         if not isinstance(tool, dict) or document.get("schema") != SCHEMA:
-            raise _unreadable_pin(service_id, name, f"{path} is no pin")
+            raise _unreadable_pin(service_id, name, f"{path} is not a pin")
         return tool
 
     def _write(self, path: str, server: Any, tool: Mapping[str, Any]) -> None:

@@ -86,7 +86,7 @@ def descendants(started: int) -> set[int]:
 
 
 def signal_group(server: int, number: signal.Signals) -> None:
-    """Send a signal to a server's process group; an empty group is no error."""
+    """Send a signal to a server's process group; an empty group is not an error."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(server, number)
@@ -95,7 +95,7 @@ def signal_group(server: int, number: signal.Signals) -> None:
 
 
 def kill(found: set[int]) -> None:
-    """Kill processes; one that has ended is no error."""
+    """Kill processes; one that has ended is not an error."""
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, KILL)

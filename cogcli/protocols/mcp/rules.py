@@ -134,7 +134,7 @@ RULES: Final[InvokerRules] = {
     "server.dies": InvokerRule("a closed connection is a transport failure", (
         _fails("call.transport", "dies", left=True),)),
     "session.lost": InvokerRule(
-        "a session that the server does not know is opened anew, and the call made there", _session_lost),
+        "a session that the server does not know is opened again, and the call made there", _session_lost),
     "program": InvokerRule("a program that is not there is told", (
         _fails("call.transport", "echo", left=False,
                settings={"command": "no-such-program-of-the-bench", "args": []}),)),

@@ -127,7 +127,7 @@ RULES: Final[InvokerRules] = {
               outputs={"r": {"body": "a,b", "content_type": "text/csv"}}),
         _case(typed("image/png", b"\x89PNG"), call=_RAW,
               outputs={"r": {"body_base64": "iVBORw==", "content_type": "image/png"}}))),
-    "mode.not-json": InvokerRule("what is no strict JSON is refused", (
+    "mode.not-json": InvokerRule("what is not strict JSON is refused", (
         _case(typed("text/html", b"<p>hi"), error="response.not-json", says="text/html"),
         *(_case(typed("application/json", body), error="response.not-json") for body in _NO_JSON))),
     "mode.empty": InvokerRule("no body, 204 and HEAD give {}", (

@@ -59,7 +59,7 @@ class RpcMock:
     def _answer(self, call: Any) -> dict[str, Any] | None:
         """The answer to one call, None for a notification."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            return _error(None, INVALID, "this is no call")
+            return _error(None, INVALID, "this is not a call")
         id = call.get("id")
         try:
             method = self._document.method(call["method"])

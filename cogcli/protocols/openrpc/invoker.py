@@ -160,11 +160,11 @@ class OpenRpc:
 def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
     """The method in the service's document, None without one; and whether calls may go out as one array.
 
-    Raises RequestMappingError `request.value` for an operation that is no method name, ServiceResolutionError for a
+    Raises RequestMappingError `request.value` for an operation that is not a method name, ServiceResolutionError for a
     faulty document.
     """
     if not METHOD_NAME.fullmatch(request.operation):
-        raise RequestMappingError("request.value", "the operation is no method name", left=False)
+        raise RequestMappingError("request.value", "the operation is not a method name", left=False)
     try:
         document = openrpc_of(request.service)
         return (None, False) if document is None else (document.method(request.operation), document.batches)

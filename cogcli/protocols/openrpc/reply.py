@@ -45,7 +45,7 @@ def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str)
 
 
 def _fault(value: Any, id: int) -> str:
-    """Why a value is no answer to this call, empty if it is one."""
+    """Why a value is not an answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"
     if value.get("jsonrpc") != "2.0":

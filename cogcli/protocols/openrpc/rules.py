@@ -123,7 +123,7 @@ RULES: Final[InvokerRules] = {
     "errors.malformed": InvokerRule("error members of a wrong type never crash", (
         *(_case(_error(code, message=message), error="call.server-error")
           for code, message in (("-32602", "no"), (-32602, None), (None, "no"), (1.5, "no"))),)),
-    "not-json": InvokerRule("what is no strict JSON is told with its status", (
+    "not-json": InvokerRule("what is not strict JSON is told with its status", (
         *(_case(typed(media, body), error="response.not-json", says="200") for media, body in _NO_JSON),)),
     "size.reply": InvokerRule("replies over the cap are refused", (
         _case(_result("x" * 50_000), call={"metadata": {"max_response_bytes": 1000}},

@@ -84,7 +84,7 @@ class Reads(NamedTuple):
     def checked_path(self, path: str) -> str:
         """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read,
         SafetyScopeError for one of credentials in a run that may reach a network, and RejectedError for one outside of
-        the roots, and for what was typed and is no regular file."""
+        the roots, and for what was typed and is not a regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"

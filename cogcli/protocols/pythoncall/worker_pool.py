@@ -74,7 +74,7 @@ class WorkerPool:
                     raise CallTimeoutError("call.timeout", "no worker was free in time", left=False)
                 self._changed.wait(rest)
             if self._closed or limits.cancel.is_set:
-                raise TransportError("call.transport", "nobody waits for this call any more", left=False)
+                raise TransportError("call.transport", "no caller waits for this call any more", left=False)
             self._busy += 1
             superfluous = [worker for worker in self._idle if not worker.is_quiet]
             self._idle = [worker for worker in self._idle if worker not in superfluous]

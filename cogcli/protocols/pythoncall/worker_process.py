@@ -134,7 +134,7 @@ class Worker:
                 raise TransportError("call.transport", self.end(), left=self._entered) from None
             except (ValueError, JsonRefused) as error:
                 self.end()
-                text = f"what the worker wrote is no answer: {error}"
+                text = f"what the worker wrote is not an answer: {error}"
                 raise TransportError("call.transport", text, left=self._entered) from error
 
     def _reply(self, request: WorkerRequest, deadline: float) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Worker:
         data = self._channel.read_frame(request.cap, deadline)
         body = loads(data, max_bytes=request.cap, max_nodes=len(data) + 1)
         if type(body) is not dict:
-            raise ValueError("the reply is no object")
+            raise ValueError("the reply is not an object")
         return body
 
     def _next_answer(self, deadline: float) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Worker:
 def _start(
     channel: int, leash: int, out: int, environ: Mapping[str, str], sandbox: SandboxFiles | None
 ) -> subprocess.Popen[bytes]:
-    # `-I` contains `-P`; written out, so that the program's own folder is no import path if `-I` ever goes.
+    # `-I` contains `-P`; written out, so that the program's own folder is not an import path if `-I` ever goes.
     flags = ["-I", "-P", "-B"] if sys.dont_write_bytecode else ["-I", "-P"]
     wall = orjson.dumps(sandbox._asdict()).decode() if sandbox else ""
     # Our interpreter, our program, our import paths; of data only the names of files that a sandbox may read.

@@ -69,7 +69,7 @@ def _check_service_names(context: CheckContext, binding: Binding, report: Proble
         return
     for path, name in service_names(binding):
         if name not in service.variables:
-            message = f"`{'.'.join(map(str, path))}`: `{name}` is no variable of service `{service.id}`"
+            message = f"`{'.'.join(map(str, path))}`: `{name}` is not a variable of service `{service.id}`"
             hint = suggest_path(name, service.variables, before="service.")
             hint = hint or "declare it in `variables` there, or write {$literal: ...} for this very text"
             report.error("request.input", path, message, hint=hint)
@@ -108,7 +108,7 @@ def _check_request(
             name = slot.path[0]
             field = capability.inputs.get(name)
             if field is None:
-                message = f"`{place}`: `{name}` is no input of `{capability.id}`"
+                message = f"`{place}`: `{name}` is not an input of `{capability.id}`"
                 if any(name in one.inputs for one in before):
                     report.warn("request.input", path, f"{message}; {_DROPPED}")
                     continue
@@ -119,7 +119,7 @@ def _check_request(
             inside = follow([shape_of(field)], slot.certain[1:], lists=True)
             report_absent(report, path, ("input", *slot.certain), 2, inside)
             if not slot.whole and slot.otherwise is None and not field.required and field.default is None:
-                without = "nothing stands there when it is not given"
+                without = "the text is empty there if it is not given"
                 hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"
                 if path[1] in _path_keys(context, binding):
                     without = "a call without it fails, as that would be another path"
@@ -155,7 +155,7 @@ def _check_response(
         if name not in capability.outputs:
             replaced = any(name in one.outputs for one in before)
             why = _DROPPED if replaced else "it is left out"
-            message = f"`response.{name}`: `{name}` is no output of `{capability.id}`; {why}"
+            message = f"`response.{name}`: `{name}` is not an output of `{capability.id}`; {why}"
             hint = "" if replaced else suggestion(name, capability.outputs)
             report.warn("response.field", ("response", name), message, hint=hint, key=True)
 

@@ -70,7 +70,7 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
     if effect == "unknown":
         path = ("properties",) if capability.properties else ("id",)
         hint = "declare properties.side_effects: true or false"
-        report.warn("effects.undeclared", path, "nothing says whether it has effects", hint=hint)
+        report.warn("effects.undeclared", path, "its effects are not declared", hint=hint)
     if safety is None:
         return
     if "read_only" in safety.scope_constraints and effect != "none":

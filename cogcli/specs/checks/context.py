@@ -69,7 +69,7 @@ class CheckContext:
         return self.report(skill.file, skill.at).part(f"step `{skill.steps[index].id}`", "steps", index)
 
     def shown(self, path: str, *, beside: str) -> str:
-        """The shown name of a real path that is no spec file, relative as that of the spec file `beside`."""
+        """The shown name of a real path that is not a spec file, relative as that of the spec file `beside`."""
         places = self.catalog.places
         base = places.base(beside) if isinstance(places, FilePlaces) else ""
         real = os.path.join(os.path.realpath(base), "") if base else ""
@@ -136,7 +136,7 @@ class CheckContext:
     def misnamed(
         self, capability: str, name: str, options: SelectionOptions | None = None
     ) -> tuple[str, str] | None:
-        """Message and hint about a name that is no binding of this capability; None if it is one. With `options` the
+        """Message and hint about a name that is not a binding of this capability; None if it is one. With `options` the
         hint proposes only what can be called."""
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:

@@ -39,7 +39,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
                 "gate.allowed", (), "has no boolean output `allowed`", hint="a gate answers `allowed`"
             )
         if called.effect == "unknown":
-            report.warn("gate.effects", (), "nothing says whether it has effects")
+            report.warn("gate.effects", (), "its effects are not declared")
         elif called.effect != "none":
             report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
         _check_inputs(capability, called, gate, report, post=path[1] == GATES[1])
@@ -57,7 +57,7 @@ def _check_inputs(
         side, have = ("output", capability.outputs) if post else ("input", capability.inputs)
         for name in needed:
             if name not in have:
-                message = f"its required input `{name}` is no {side} of `{capability.id}`"
+                message = f"its required input `{name}` is not an {side} of `{capability.id}`"
                 report.error("gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
         return
     sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
@@ -68,7 +68,7 @@ def _check_inputs(
         field = rest.split(".")[0]
         if name not in called.inputs:
             hint = suggestion(name, called.inputs)
-            report.error("gate.input", path, f"`{name}` is no input of it", hint=hint, key=True)
+            report.error("gate.input", path, f"`{name}` is not an input of it", hint=hint, key=True)
         if text in sides and called.inputs.get(name) and called.inputs[name].type in ("object", "any"):
             continue  # all fields of that side
         if side not in sides or not rest:
@@ -79,7 +79,7 @@ def _check_inputs(
             hint = meant_hint(bare) or near
             report.error("gate.input", path, f"found `{text}`, expected {wanted}", hint=hint)
         elif field not in sides[side]:
-            message = f"`{field}` is no {side} of `{capability.id}`"
+            message = f"`{field}` is not an {side} of `{capability.id}`"
             after = text.removeprefix(f"{side}.{field}")
             hint = suggest_path(field, sides[side], before=f"{side}.", after=after)
             report.error("gate.input", path, message, hint=hint)

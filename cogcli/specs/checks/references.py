@@ -31,13 +31,13 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     if head in READABLE or head in loops:
         found = find_plausible(text, loops)
         hint = f"write {found.path if found else f'{head}.NAME'}, or {{$literal: ...}} for text"
-        return TextFault("ref.format", f"`{text}` is no reference", hint)
+        return TextFault("ref.format", f"`{text}` is not a reference", hint)
     if not _WORD.fullmatch(text):
         return None
     for name in READABLE:
         if _is_near(head, name):
             hint = f"did you mean `{name}{text[len(head) :]}`? real text: {{$literal: {text}}}"
-            message = f"`{text}` is passed as text: `{head}` is no namespace"
+            message = f"`{text}` is passed as text: `{head}` is not a namespace"
             return TextFault("ref.namespace", message, hint, "W")
     return None
 
@@ -124,7 +124,7 @@ def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = 
         field = inputs.get(head)
         if field is None:
             effect = "so it leads nowhere" if expression else "so null"
-            message = f"`{text}`: `{head}` is no input of this skill, {effect}"
+            message = f"`{text}`: `{head}` is not an input of this skill, {effect}"
             return TextFault(
                 "ref.input", message, suggest_path(head, inputs, before="inputs.", after=after), "W"
             )
@@ -175,10 +175,10 @@ def target_fault(text: str) -> TextFault | None:
     segments = rest.split(".")
     inner = inner_path(text)
     if _SIGNS.search(text) and refs.parse_target(inner):
-        return TextFault("target.format", f"`{text}` is no target", f"write {inner}")
+        return TextFault("target.format", f"`{text}` is not a target", f"write {inner}")
     if not rest or any(char.isspace() for char in text):
         return TextFault(
-            "target.format", f"`{text}` is no target", "write vars.NAME, outputs.NAME or working.SLOT"
+            "target.format", f"`{text}` is not a target", "write vars.NAME, outputs.NAME or working.SLOT"
         )
     if namespace in refs.READ_ONLY:
         message = f"`{text}`: {namespace} cannot be written"
@@ -190,7 +190,7 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault("target.path", f"`{text}`: more than {refs.MAX_SEGMENTS} segments")
     if refs.parse_target(text) is None:
         hint = "separate letters, digits, `_` and `-` by dots"
-        return TextFault("target.format", f"`{text}` is no target", hint)
+        return TextFault("target.format", f"`{text}` is not a target", hint)
     slots, slot = _SLOTS.get(namespace), segments[0]
     if slots is None:
         return None

@@ -45,7 +45,7 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
         if parts.port == 0:
             raise ValueError("nothing answers at port 0")
     except ValueError as error:
-        report.error("service.url", (key,), f"`{key}` is no URL: {error}")
+        report.error("service.url", (key,), f"`{key}` is not a URL: {error}")
         return
     refusal = literal_refusal(host, network_of(service))
     if refusal:

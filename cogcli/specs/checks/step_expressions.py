@@ -123,7 +123,7 @@ def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault)
     named = fault.name.partition(".")[0].partition("[")[0]
     code, message, hint = "expr.syntax", str(fault), fault.hint or _LANGUAGE
     if named.isidentifier() and named not in READABLE:
-        code, message = "expr.name", f"`{fault.name}` is no value"
+        code, message = "expr.name", f"`{fault.name}` is not a value"
         hint = _suggest_meaning(step, fault.name, named)
         if named in step.loops:
             message = f"loop name `{named}` is known only in `input` and `router` of its step"

@@ -27,7 +27,7 @@ def check_input(step: StepFacts) -> None:
         path = ("input", name)
         wanted = inputs.get(name)
         if wanted is None and step.interface.complete:
-            message = f"`{name}` is no input of {step.called()}, so not passed on"
+            message = f"`{name}` is not an input of {step.called()}, so not passed on"
             report.warn("step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True)
         _check_value(step, name, value, path, wanted)
     for name, wanted in inputs.items():
@@ -43,7 +43,7 @@ def check_otherwise(step: StepFacts) -> None:
     for name, value in (step.step.config.otherwise or {}).items():
         path = ("config", "otherwise", name)
         if name not in outputs and step.interface.complete:
-            message = f"otherwise: `{name}` is no output of {step.called()}"
+            message = f"otherwise: `{name}` is not an output of {step.called()}"
             step.report.error("step.output-unknown", path, message, hint=suggestion(name, outputs), key=True)
         _check_value(step, name, value, path, outputs.get(name))
 
@@ -74,8 +74,8 @@ def _check_part(step: StepFacts, part: ValuePart, name: str, path: KeyPath, want
     if part.kind == "mixed":
         key = part.path[-1]
         code = "ref.literal" if key == LITERAL else "ref.text"
-        message = f"`{key}` stands beside other keys"
-        step.report.error(code, part.path, message, hint="let it stand alone", key=True)
+        message = f"`{key}` has other keys next to it"
+        step.report.error(code, part.path, message, hint="remove the other keys", key=True)
     elif part.kind == "odd":
         step.report.error("ref.text", part.path, "`$text` holds no text", hint=f"write {{$text: {_DEAR}}}")
     elif part.kind == "text":
@@ -139,7 +139,7 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
 
 
 def misfit(sources: Collection[str], wanted: str) -> Severity | None:
-    """The severity of a value of one of these types in place of a wanted one: an error, for a number in place of an
+    """The severity of a value of one of these types instead of a wanted one: an error, for a number instead of an
     integer a warning; None where one of them fits."""
     for source in sources:
         if source == wanted or "any" in (source, wanted) or (source, wanted) == ("integer", "number"):

@@ -35,7 +35,7 @@ def check_output(step: StepFacts) -> None:
     if strategy == "overwrite":
         for left, other in overlapping_targets(good):
             message = f"`{step.step.output[left]}` is also written by `{other}`"
-            hint = "say merge_strategy: replace, or write elsewhere"
+            hint = "write merge_strategy: replace, or write elsewhere"
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 

@@ -56,7 +56,7 @@ def check_rewrites(flow: Dataflow) -> None:
             readers = flow.read.get(write.place, 0) & ~flow.graph.after[position] & flow.graph.after[last]
             if not readers and not flow.within.get(write.place):
                 message = f"`{write.target.text}` of step `{flow.facts[last].step.id}` is overwritten unread"
-                fact.report.warn("target.rewrite", write.path, message, hint="say merge_strategy: replace")
+                fact.report.warn("target.rewrite", write.path, message, hint="write merge_strategy: replace")
 
 
 def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
@@ -82,7 +82,9 @@ def check_names(flow: Dataflow) -> None:
             text = f"`{write.target.text}`"
             if namespace == "outputs" and name not in flow.skill.outputs:
                 hint = suggest_path(name, flow.skill.outputs, before="outputs.")
-                fact.report.warn("outputs.undeclared", write.path, f"{text} is no declared output", hint=hint)
+                fact.report.warn(
+                    "outputs.undeclared", write.path, f"{text} is not a declared output", hint=hint
+                )
             if namespace == "vars" and name not in unread and not flow.read.get(("vars", name)):
                 unread.add(name)
                 fact.report.warn("vars.unused", write.path, f"{text} is never read", hint="remove it")

@@ -274,7 +274,7 @@ def test_inv_11(count: int, iterations: int, calls: int, read_only: bool, given:
 
 @given(JSON, st.sampled_from(["goal", "strategy", "facts", "insights"]))
 def test_inv_12(value: Any, field: str) -> None:
-    """A field of a wrong type is dropped with a note, its neighbours are applied; a text is no list."""
+    """A field of a wrong type is dropped with a note, its neighbours are applied; a text is not a list."""
     right = {
         "goal": "settle it",
         "strategy": "look up",
@@ -385,9 +385,9 @@ def test_inv_15(turns: list[Any], naive: str) -> None:
     json.dumps(state.to_payload(), allow_nan=False).encode()
     stamped = (*state.execution.messages, *state.execution.notifications, *state.reasoning.thoughts)
     assert all(entry["timestamp"] == NOW for entry in stamped)
-    with pytest.raises(ValueError, match="no time with a zone"):
+    with pytest.raises(ValueError, match="not a time with a zone"):
         update_from_reasoning(state, Reply(thinking="x", response="y"), naive)
-    with pytest.raises(ValueError, match="no time with a zone"):
+    with pytest.raises(ValueError, match="not a time with a zone"):
         update_from_interaction(UserProfile("ann"), {}, naive)
 
 

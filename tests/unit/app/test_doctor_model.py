@@ -49,7 +49,7 @@ def test_a_model_is_named_with_its_origin_and_asked_only_when_that_is_wanted(
         "ok",
         f"openai bigram at {tiny_model.base_url} (cogcli.toml:2)",
     )
-    assert (second.status, second.message) == ("skipped", "not asked (add --net)")
+    assert (second.status, second.message) == ("skipped", "not checked (add --net)")
     assert tiny_model.requests == []
     _, asked = checks(tmp_path, text, net=True, MODEL_KEY=KEY)
     usage = tiny_model.usage

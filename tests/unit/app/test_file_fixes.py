@@ -148,4 +148,4 @@ def test_a_path_that_is_no_id_is_not_proposed_as_one(tmp_path: Path) -> None:
     settings = Settings({}, {"HOME": str(project.home)}, base=str(project.root))
     problems = validate(settings, [str(project.root / "skills")]).problems
     (hint,) = {problem.hint for problem in problems if problem.code == "layout.id"}
-    assert hint == "move the file: its path is no id"
+    assert hint == "move the file: its path is not an id"

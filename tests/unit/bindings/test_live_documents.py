@@ -1,4 +1,4 @@
-"""What a service says about itself now, and what is no document (docs/reference/protocols.md#mcp-pins)."""
+"""What a service says about itself now, and what is not a document (docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_body_is_capped_and_never_unpacked(
     [
         (Reply(200, b"<html>hello", HTML), "response.not-json", "`text/html`: <html>hello"),
         (Reply(200, b"data: {broken}\n\n", STREAM), "response.not-json", "the reply is refused"),
-        (Reply(200, b"data: {}\n\n", STREAM), "call.server-error", "no JSON-RPC message"),
+        (Reply(200, b"data: {}\n\n", STREAM), "call.server-error", "not a JSON-RPC message"),
         (Reply(200, b": nothing\n\n", STREAM), "call.transport", "ended before the reply"),
         (Reply(200, b"data: " + b"x" * 9_000_000, STREAM), "response.size", "more than 8,388,608 bytes"),
         (Reply(202, b"", ()), "call.server-error", "HTTP 202"),

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: one that is lost is opened anew, one that is refused tells the way in
+"""Sessions over HTTP: one that is lost is opened again, one that is refused tells the way in
 (docs/reference/protocols.md#mcp-http)."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_a_lost_session_is_opened_anew_and_the_call_made_once(call: Caller, word
             assert result.body == {"a": 1}
             sessions.forget()
         assert (sessions.opened, sessions.ran) == (4, 4)
-        assert result.meta.notices == ["the server does not know the session any more: opened anew"]
+        assert result.meta.notices == ["the server does not know the session any more: opened again"]
         call.invoker.close(5)
 
 

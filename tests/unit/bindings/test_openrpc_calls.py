@@ -193,9 +193,9 @@ def test_an_error_about_an_unreadable_request_has_no_id() -> None:
             "HTTP 200 with a non-JSON body (text/html): <html> <b>Hello",
         ),
         (b"", "Content-Type: application/json", "HTTP 200 with an empty body: "),
-        (b"\xff\xfe", "", "HTTP 200 with a body that is no JSON"),
-        (b'{"id": NaN}', "", "HTTP 200 with a body that is no JSON"),
-        (b'{"id": 1, "id": 1}', "", "HTTP 200 with a body that is no JSON"),
+        (b"\xff\xfe", "", "HTTP 200 with a body that is not JSON"),
+        (b'{"id": NaN}', "", "HTTP 200 with a body that is not JSON"),
+        (b'{"id": 1, "id": 1}', "", "HTTP 200 with a body that is not JSON"),
     ],
 )
 def test_a_body_that_is_no_json_is_told_with_status_and_first_bytes(

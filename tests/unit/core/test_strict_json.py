@@ -156,7 +156,7 @@ def test_smaller_limits_hold_where_asked_for() -> None:
 def test_what_is_no_number_is_refused(word: str) -> None:
     refused = refusal(f'{{"x": {word}}}')
     assert (refused.code, refused.line, refused.column) == ("json.number", 1, 7)
-    assert refused.message == f"`{word}` is no JSON number"
+    assert refused.message == f"`{word}` is not a JSON number"
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400 + ".5"])
@@ -180,7 +180,7 @@ def test_an_integer_beyond_two_to_the_53_is_refused(number: object) -> None:
 )
 def test_a_number_that_is_no_json_number_is_a_syntax_error(text: str) -> None:
     assert place(text) == ("json.syntax", 1, 1)
-    assert refusal(text).message == f"`{text}` is no JSON number"
+    assert refusal(text).message == f"`{text}` is not a JSON number"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An episode whose process died is gone on with: nothing committed is lost, nothing else is believed."""
+"""An episode whose process died is continued with: nothing committed is lost, nothing else is believed."""
 
 from __future__ import annotations
 

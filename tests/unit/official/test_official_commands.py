@@ -1,4 +1,4 @@
-"""Programs of the host in place of a language model (text.content.translate, audio.speech.transcribe)."""
+"""Programs of the host instead of a language model (text.content.translate, audio.speech.transcribe)."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_the_mode_says_what_becomes_of_a_file_that_is_there() -> None:
     assert (Path("a.txt").read_text(), Path("new.txt").read_text()) == ("c", "d")
     with pytest.raises(Refused, match="no mode 'w'"):
         write_file("a.txt", "x", "w")
-    with pytest.raises(Refused, match="is no text"):
+    with pytest.raises(Refused, match="is not text"):
         write_file("b.txt", "\ud800")
     assert sorted(os.listdir()) == ["a.txt", "new.txt"]
 

@@ -154,7 +154,7 @@ def test_the_nearest_texts_come_first() -> None:
     texts = ["The harbour opens at six.", "Coffee is served at noon.", "Ships wait until the harbour opens."]
     for number, text in enumerate(texts):
         store_entry(f"note-{number}", embedded(text))
-    store_entry("plain", {"text": "no vector"})
+    store_entry("plain", {"text": "not a vector"})
     store_entry("other", embedded("When does the harbour open?"), "elsewhere")
     found = search_vectors("When does the harbour open?", top_k=2)
     results = found["results"]

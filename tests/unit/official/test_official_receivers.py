@@ -64,7 +64,7 @@ def test_a_receiver_is_a_configured_name_and_never_an_address(name: str) -> None
 def test_receivers_are_an_object_of_names_and_addresses(config: str) -> None:
     token = ACCESS.set(HostAccess(secret=lambda: config))
     try:
-        with pytest.raises(Refused, match="no JSON object"):
+        with pytest.raises(Refused, match="not a JSON object"):
             send_notification("ops", "text")
     finally:
         ACCESS.reset(token)

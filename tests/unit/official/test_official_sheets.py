@@ -105,7 +105,7 @@ def test_columns_are_chosen_and_ordered() -> None:
         (("a.csv", [{"a": 1}], ["b"]), "no column 'b'"),
         (("a.csv", [3]), "`table.0` is number"),
         (("a.csv", [{"a": 1}], None, "Sheet"), "has no sheets"),
-        (("a.xlsx", [{"a": 1}], None, "a/b"), "no name of a sheet"),
+        (("a.xlsx", [{"a": 1}], None, "a/b"), "not a name of a sheet"),
         (("a.xlsx", [{"a": "\x01"}]), "control characters"),
         (("a.xlsx", [{"a": "x" * 40_000}]), "over 32,767"),
         (("/etc/a.csv", [{"a": 1}]), "below the working directory"),

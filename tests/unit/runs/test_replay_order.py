@@ -133,7 +133,7 @@ def test_a_replay_is_equal_each_time(episode: Path) -> None:
 @pytest.mark.skipif(not LONG, reason="200 times: COGCLI_LONG_TESTS=1")
 @pytest.mark.parametrize("part", range(8))
 def test_a_replay_is_equal_each_time_under_load(episode: Path, part: int) -> None:
-    """25 of the 200 replays in a part, so that a busy machine is no failure."""
+    """25 of the 200 replays in a part, so that a busy machine is not a failure."""
     with busy():
         replays(episode, 25)
 

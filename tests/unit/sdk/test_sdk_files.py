@@ -1,4 +1,4 @@
-"""Files by `cogcli.sdk`: roots, links, what is no regular file (docs/reference/sdk.md#files)."""
+"""Files by `cogcli.sdk`: roots, links, what is not a regular file (docs/reference/sdk.md#files)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_another_version_of_the_rules_does_not_see_old_entries(
 
 def test_a_damaged_file_is_rebuilt(file: str) -> None:
     filled(file)
-    Path(file).write_bytes(b"this is no database" * 100)
+    Path(file).write_bytes(b"this is not a database" * 100)
     cache = CompiledCache(file)
     assert cache.get("capability", "sha256:1") is None
     cache.keep("capability", "sha256:1", ENTRY)

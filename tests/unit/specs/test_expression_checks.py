@@ -77,7 +77,7 @@ def conditioned(root: Write, condition: str) -> list[Problem]:
 def test_a_bare_name_is_told_with_what_may_have_been_meant(root: Write) -> None:
     (problem,) = conditioned(root, "text is null")
     assert (problem.code, problem.path) == ("expr.name", "/steps/0/config/condition")
-    assert problem.message == "step `a`: `condition`: `text` is no value"
+    assert problem.message == "step `a`: `condition`: `text` is not a value"
     assert "`inputs.text`" in problem.hint
 
 

@@ -79,7 +79,7 @@ def test_what_looks_like_a_way_to_read_is_told_with_the_right_form(text: str, ri
 
 def test_the_tables_of_the_reference_are_true() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/skill.md").read_text(encoding="utf-8")
-    table = page.partition("### Plausible syntax")[2].partition("What is told")[0].replace("\\|", "\0")
+    table = page.partition("### Plausible syntax")[2].partition("What is reported")[0].replace("\\|", "\0")
     rows = [row.strip("|").split(" | ") for row in table.splitlines() if row.startswith("| `")]
     seen = 0
     for texts, code, _ in rows:
@@ -159,7 +159,7 @@ def test_loop_names_are_meant_in_their_step_only(text: str, right: str) -> None:
         ({"$text": "inputs.name"}, "ref.text", "write ${inputs.name}"),
         ({"$text": "$inputs.name"}, "ref.text", "write ${inputs.name}"),
         ({"$text": 5}, "ref.text", 'write {$text: "Dear ${inputs.name}"}'),
-        ({"$text": "a", "b": 1}, "ref.text", "let it stand alone"),
+        ({"$text": "a", "b": 1}, "ref.text", "remove the other keys"),
         ({"$text": "${inputs.nope}"}, "ref.input", ""),
         ({"$text": "${vars.claen:-x}"}, "ref.unwritten", "did you mean `vars.clean`?"),
         ({"$text": "${inputs.n}"}, "flow.null", "write ${inputs.n:-}"),

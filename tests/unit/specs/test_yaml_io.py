@@ -151,7 +151,7 @@ def test_what_only_yaml_1_2_allows_is_fine() -> None:
 
 
 # What parsers let pass
-TAB = "a tab where only spaces may stand"
+TAB = "a tab where only spaces are allowed"
 LEFT = "a line of {} begins too far left"
 NO_BLANK = "a blank is missing before `#`"
 END = "`|` or `>` must end its line"
@@ -579,8 +579,8 @@ def test_harmless_characters_are_text() -> None:
         ("a: 1\n b: 2\n", 2, 3, "`: ` is not expected here"),
         ("a: b\nc\n", 2, 1, "a line that is no `key: value`"),
         ("a: b\nc\nd: 1\n", 2, 1, "a line that is no `key: value`"),
-        ("\ta: 1", 1, 1, "a tab where only spaces may stand"),
-        ("a:\n\tb: 1", 2, 1, "a tab where only spaces may stand"),
+        ("\ta: 1", 1, 1, "a tab where only spaces are allowed"),
+        ("a:\n\tb: 1", 2, 1, "a tab where only spaces are allowed"),
         ("a: @b", 1, 4, "text cannot start with this character"),
         ("a: `b`", 1, 4, "text cannot start with this character"),
         ("a: %b", 1, 4, "text cannot start with this character"),

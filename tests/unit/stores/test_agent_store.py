@@ -153,7 +153,7 @@ NUMBERS = itertools.count()
 def test_inv_10_what_was_stored_of_a_conversation_is_what_is_read(
     shared: AgentStore, written: list[SessionSnapshot]
 ) -> None:
-    """Over several runs, each of which goes on with what the one before left; also the order of facts."""
+    """Over several runs, each of which continues with what the one before left; also the order of facts."""
     store, id = shared, f"s{next(NUMBERS)}"
     expected = SessionSnapshot(id)
     for number, new in enumerate(written):

@@ -149,7 +149,7 @@ def test_bytes_in_an_edge_are_damage_of_the_snapshot(store: KnowledgeStore, tmp_
 @pytest.mark.parametrize("number", [2, 3, 1000])
 def test_a_line_retracts_only_what_was_before_it(store: KnowledgeStore, number: int) -> None:
     before = store.append([_line("age_days", value=12)])
-    with pytest.raises(UsageError, match="no earlier edge"):
+    with pytest.raises(UsageError, match="not an earlier edge"):
         store.append([_line("age_days", retracts=number), _line("total", value=1)])
     assert store.snapshot() == before
     store.append([_line("total", value=1), _line("total", retracts=2)])

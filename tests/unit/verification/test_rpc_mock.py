@@ -45,7 +45,7 @@ WRONG: list[tuple[Any, int, str]] = [
     (call("tides.predict", {"harbour": "x", "day": 1}), -32602, "/params/day: not declared"),
     (call("tides.between", [1, 2, 3]), -32602, "/params: 3 are too many"),
     (call("tides.between", "x"), -32602, "/params: "),
-    ({"id": 1}, -32600, "this is no call"),
+    ({"id": 1}, -32600, "this is not a call"),
     (b"{", -32700, ""),
 ]
 
