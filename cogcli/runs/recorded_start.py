@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,7 +30,7 @@ class _Options(_Recorded):
     timeout_seconds: _Seconds | None = None
     step_timeout_seconds: _Seconds | None = None
     binds: dict[str, str] = {}
-    required_conformance_profile: str | None = None
+    required_conformance_profile: Literal["experimental", "standard", "strict"] | None = None
     prefer: list[str] = []
     no_fallback: bool = False
 
@@ -64,12 +64,40 @@ class _Pins(_Recorded):
     model: dict[str, Any] = {}
 
 
+class _Policy(BaseModel):
+    """What governs the run, as `PolicyRequest` has it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    pack: str = ""
+    intent: str = ""
+    user: str = ""
+    safety_mode: str = ""
+    budget: dict[str, int] = {}
+
+
+class _Contracts(_Recorded):
+    """What the specs of lenient roots contradict themselves in."""
+
+    lenient: list[str] = []
+    found: list[dict[str, Any]] = []
+
+
+class _Agent(_Recorded):
+    """What an agent was asked."""
+
+    request: dict[str, Any] = {}
+
+
 class _Start(_Recorded):
     """The members of `run.started` that are read again."""
 
     options: _Options
     pins: _Pins
     selection: dict[str, _Chain] = {}
+    policy: _Policy | None = None
+    contracts: _Contracts | None = None
+    agent: _Agent | None = None
 
 
 def problem_of_recorded(event_type: str, payload: Any) -> str | None:

@@ -17,7 +17,6 @@ from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex, read_log_index
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import RunRequest
-from cogcli.runs.recorded_request import require_request
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
 
 
@@ -52,7 +51,6 @@ def read_source_request(
     """
     events, log = read_log_index(directory, warn)
     payload = events[0].payload
-    require_request(payload)
     options = payload["options"]
     request = RunRequest(
         skill_id=payload["skill"]["id"],

@@ -38,7 +38,6 @@ from cogcli.runs.launch import (
 from cogcli.runs.log_index import LogIndex, index_events, locate_error
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import AgentRun, RunEnvironment
-from cogcli.runs.recorded_request import require_request
 from cogcli.runs.replay import (
     find_differing_specs,
     reach_recorded,
@@ -114,7 +113,6 @@ def resume(
         log = index_events(directory, events, foreign)
         if log.started is None:
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
-        require_request(log.started.payload)
         end = log.ended.runs.get(log.root)
         if end is not None:
             return exported(_seal_ended_run(journal, events, end, log.ended.signal), environment.export)
