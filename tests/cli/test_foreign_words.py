@@ -80,19 +80,19 @@ def host(project: Any) -> Any:
 )
 def test_host_overrides_without_a_project_are_told(host: Any, command: str) -> None:
     told = host.run(*command.split())
-    assert "warning[project.none]: `.agent-skills/` decides nothing: it counts in a project" in told.err
+    assert "warning[project.none]: `.agent-skills/` has no effect: it counts only in a project" in told.err
     assert "cogcli new project ." in told.err
     assert "project.none" in [each["code"] for each in host.run(*command.split(), "--json").json["warnings"]]
 
 
 def test_what_is_printed_makes_them_count(host: Any) -> None:
-    assert "decides nothing" in host.run("validate").assert_exit(3).err
+    assert "has no effect" in host.run("validate").assert_exit(3).err
     host.run("new", "project", ".").assert_ok()
-    assert "decides nothing" not in host.run("skills", "ls").assert_ok().err
+    assert "has no effect" not in host.run("skills", "ls").assert_ok().err
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say(host: Any) -> None:
-    assert "decides nothing" not in host.run("ls").assert_ok().err
+    assert "has no effect" not in host.run("ls").assert_ok().err
     host.run("skills", "ls", "-q").assert_ok()
     (host.root / ".agent-skills/active_bindings.json").unlink()
-    assert "decides nothing" not in host.run("skills", "ls").assert_ok().err
+    assert "has no effect" not in host.run("skills", "ls").assert_ok().err

@@ -56,7 +56,7 @@ _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "Failed to parse SSE message",
         ServerFaultError,
         "call.server-error",
-        "the reply is not JSON-RPC message",
+        "the reply is not a JSON-RPC message",
     ),
 )
 """How messages of the SDK's own errors begin, and our error for each. Tests provoke those that a server can cause."""

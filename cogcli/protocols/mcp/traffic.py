@@ -334,7 +334,7 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
         text = f"the reply is refused: {error}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     except ValueError:
-        return McpFault(ServerFaultError, "call.server-error", "the reply is not JSON-RPC message")
+        return McpFault(ServerFaultError, "call.server-error", "the reply is not a JSON-RPC message")
     return message
 
 
