@@ -59,7 +59,9 @@ def test_the_document_is_there_from_the_start_and_follows_a_long_call(
     monkeypatch.setattr(snapshot, "SHARE", 0)
     looking.run("run", "t.looks", "-q").assert_ok()
     seen = json.loads((looking.episode / "state.json").read_bytes())["x-cognitive"]["vars"]
-    assert statuses(seen["first"]) == ["pending", "pending", "pending"], "written at the start"
+    first = statuses(seen["first"])
+    assert first[1:] == ["pending", "pending"], "written at the start"
+    assert first[0] in ("pending", "running"), "and perhaps again as the call began"
     assert statuses(seen["second"]) == ["done", "running", "pending"], "written while `b` was called"
     log = events(looking.episode)
     evidence = [event for event in log if event["event_type"] == "run.state_projection"]

@@ -104,7 +104,7 @@ def test_long_values_are_cut_and_name_the_file_that_holds_them(demo: Project) ->
     assert "x" * 4096 in page.text
     assert "x" * 4097 not in page.text
     assert "4,904 bytes more; all of it: state.json" in page.text
-    assert "all of it: events.jsonl, line 3" in page.text
+    assert "all of it: events.jsonl, line 4" in page.text
 
 
 def test_the_page_of_the_default_name_is_written_again(demo: Project) -> None:

@@ -164,13 +164,15 @@ def test_a_file_of_inputs_and_a_default_are_not_the_persons_word(untrusted: Proj
     _refused(untrusted, "run", "canary.reader")
 
 
-def test_an_episode_does_not_name_files_for_the_person(untrusted: Project) -> None:
+def test_an_episode_of_another_does_not_name_files_for_the_person(untrusted: Project, tmp_path: Path) -> None:
+    """In an own episode the typed path still counts."""
     notes = str(untrusted.home / "notes.txt")
     untrusted.run("run", "canary.reader", "-p", f"path={notes}").assert_ok()
-    result = untrusted.run("rerun", "@last", "--from", "ask", "--json").assert_exit(3)
+    again = ("rerun", untrusted.episode.name, "--from", "ask", "--json")
+    untrusted.run(*again).assert_ok()
+    other = {"XDG_CONFIG_HOME": str(tmp_path / "another user")}
+    result = untrusted.run(*again, env=other).assert_exit(3)
     assert result.json["error"]["code"] == "service.untrusted"
-    log = (untrusted.episode / "events.jsonl").read_text() if untrusted.episodes else ""
-    assert log
 
 
 def test_outside_a_project_and_in_a_trusted_one_all_stays_as_it_was(tmp_path: Path) -> None:
