@@ -24,6 +24,8 @@ from cogcli.episode.verify.ordering import OrderingCheck
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 
+LONGEST_SHOWN: Final = 200
+"""Characters of a value in a finding."""
 _MARK: Final = b'"event_type":"run.state_projection"'
 
 
@@ -165,9 +167,13 @@ class LogReading:
         if "state" in recorded:  # older logs do not hold it
             expected["state"] = {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
         for key, value in expected.items():
-            if orjson.dumps(recorded.get(key)) != orjson.dumps(value):
+            wanted, found = orjson.dumps(value), orjson.dumps(recorded.get(key))
+            if wanted != found:
                 message = f"its {key} are not what the log says at this point"
-                yield error_finding("projection.differs", EVENTS, number, message)
+                yield error_finding(
+                    "projection.differs", EVENTS, number, message,
+                    expected=_shorten(wanted), found=_shorten(found),
+                )  # fmt: skip
 
     def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
         if event.phase == "start":
@@ -205,3 +211,9 @@ def _last_projections(folder: Folder) -> list[int]:
                 if row_of(parse_line(raw).get("event_type")).projected:
                     found = [*found[-1:], number]
     return found
+
+
+def _shorten(value: bytes) -> str:
+    """The JSON of a value, cut to the length of a line."""
+    text = value.decode()
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
