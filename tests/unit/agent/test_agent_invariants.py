@@ -272,6 +272,7 @@ def test_inv_11(count: int, iterations: int, calls: int, read_only: bool, given:
     assert changes <= set(MOST_OF_PROFILE)
 
 
+@example("ab", "insights")
 @given(JSON, st.sampled_from(["goal", "strategy", "facts", "insights"]))
 def test_inv_12(value: Any, field: str) -> None:
     """A field of a wrong type is dropped with a note, its neighbours are applied; a text is not a list."""
