@@ -281,6 +281,10 @@ def _held(written: Any, state: ExecutionState) -> Any:
     return {"vars": state.vars, "inputs": state.inputs}[namespace].get(name) if name else written
 
 
+BETWEEN: Final = ("run.resumed", "run.recovered", "run.state_projection")
+"""What a process that takes the run up again may write between the decision and the end."""
+
+
 def _recorded_once(scene: Scene) -> Iterator[str]:
     """A decision is recorded once, right before its run ends: never where a run waits."""
     kinds = [event["event_type"] for event in scene.events]
@@ -289,7 +293,7 @@ def _recorded_once(scene: Scene) -> Iterator[str]:
     if len(places) > agent or (agent and scene.ended and not scene.ended_by_disk and not places):
         yield f"{len(places)} decisions"
     for place in places:
-        after = [kind for kind in kinds[place + 1 :] if kind not in ("run.resumed", "run.recovered")]
+        after = [kind for kind in kinds[place + 1 :] if kind not in BETWEEN]
         if after[:1] not in ([], ["run.terminated"]):
             yield f"`{after[0]}` comes after the decision"
 

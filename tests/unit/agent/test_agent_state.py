@@ -77,5 +77,5 @@ def test_a_state_of_the_version_before_is_migrated() -> None:
 
 @pytest.mark.parametrize("time", ["yesterday", "2025-13-01T00:00:00"])
 def test_a_time_that_is_none_is_refused(time: str) -> None:
-    with pytest.raises(UnreadableState, match="no time"):
+    with pytest.raises(UnreadableState, match="is not a time"):
         UserProfile.from_payload({"user_id": "ann", "created_at": time})

@@ -187,7 +187,7 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, store: Any, ch
     path = tmp_path / "store.db"
     store(path).close()
     change(path)
-    with pytest.raises(EnvironmentRefusal, match="no plain file") as refused:
+    with pytest.raises(EnvironmentRefusal, match="not a plain file") as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
 
