@@ -276,9 +276,10 @@ class _Command:
         of_file = {
             self._settings.display_path(f"{root}/{file.path}"): each for each in bound for file in each.files
         }
-        blamed = {
-            of_file[problem.file].capability: problem for problem in problems if problem.file in of_file
-        }
+        blamed: dict[str, Problem] = {}
+        for problem in problems:  # causes come first
+            if problem.file in of_file:
+                blamed.setdefault(of_file[problem.file].capability, problem)
         if not blamed:
             raise refused_problem(problems[0])
         for each in bound:
