@@ -255,7 +255,7 @@ def echoing(request: Any, project: Any, tmp_path_factory: Any) -> Iterator[Echoi
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_no_form_of_a_secret_is_found_anywhere(echoing: Echoing) -> None:
     shown = echoing.run("run", "echo.all", "--json", "-v")
     log = (echoing.project.episode / "events.jsonl").read_text()

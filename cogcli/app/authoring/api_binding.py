@@ -283,8 +283,8 @@ class _Command:
         if not blamed:
             raise refused_problem(problems[0])
         for each in bound:
-            if problem := blamed.get(each.capability):
-                self._skipped.append((_title(each.entry), f"{problem.message} ({problem.code})"))
+            if cause := blamed.get(each.capability):
+                self._skipped.append((_title(each.entry), f"{cause.message} ({cause.code})"))
         return [each for each in bound if each.capability not in blamed]
 
     def _bound(self, entry: Entry, id: str) -> _Bound:

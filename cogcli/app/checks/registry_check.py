@@ -115,7 +115,8 @@ def check_registry(
         if catalog.packs:
             found = sort_problems([*found, *pack_problems(catalog)])
     files = _files(catalog, found)
-    shipped = _shipped(settings, files)
+    # What the caller names is the caller's to check, wherever it lies.
+    shipped: frozenset[str] = frozenset() if paths else _shipped(settings, files)
     notes = tuple(p for p in found if not paths and p.file in shipped and _is_of_later_layers(p))
     of_later_layers = set(notes)
     found = [problem for problem in found if problem not in of_later_layers]
