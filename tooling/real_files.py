@@ -33,7 +33,7 @@ PAGE = ROOT / "docs/reference/real-files.md"
 PYLIB = sysconfig.get_path("stdlib")
 HEAD = """# Skills on real files
 
-What shipped skills say of files that nobody made for them, of Debian packages and of the Python distribution. Each
+What shipped skills say of files that no one made for them, of Debian packages and of the Python distribution. Each
 entry names the file and the version that was read; lists and long texts are shortened where it says so. What is said
 to hold does so for any version of the file: a test runs the commands and checks it wherever the file is there, and
 compares what is shown where file and libraries are the same. `python tooling/real_files.py` writes this page.
@@ -101,7 +101,7 @@ def _licences(folder: Path, answer: Answer) -> Held:
     names = {file.name for file in folder.iterdir() if file.is_file() and not file.is_symlink()}
     versions = {name for name in names if re.search(r"-\d", name)}
     yield (
-        "each file is told once, a link to one is not",
+        "each file is reported once, a link to one is not",
         told.keys() == names and len(answer["files"]) == len(told),
     )
     yield "none is unknown", answer["unknown"] == []
@@ -125,7 +125,7 @@ def _contract(file: Path, answer: Answer) -> Held:
         open_places == [text[: text.index("[yyyy]")].count("\n") + 1],
     )
     yield (
-        "of what is told as missing the text has no word",
+        "of what is reported as missing the text has no word",
         {"nothing on governing law", "nothing on confidentiality"}
         == {gap["message"] for gap in answer["missing"]}
         and not re.search("(?i)governing law|jurisdiction|confidential", text),
@@ -219,11 +219,11 @@ def _table(file: Path, answer: Answer) -> Held:
     filled = {name: sum(bool(cell) for cell in cells) for name, cells in columns.items()}
     yield "there is a row for each line below the first", answer["row_count"] == len(rows)
     yield (
-        "of each column it is told how many cells are filled",
+        "of each column it is reported how many cells are filled",
         ({column["name"]: column["filled"] for column in answer["columns"]} == filled),
     )
     yield (
-        "each line with fewer cells than the first is told",
+        "each line with fewer cells than the first is reported",
         (
             [problem["line"] for problem in answer["problems"]]
             == [number for number, row in enumerate(rows, 2) if len(row) != len(head)]
