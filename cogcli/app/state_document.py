@@ -12,7 +12,7 @@ from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import paused_collection
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
-from cogcli.episode.large_values import value_at
+from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, is_renamed
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
@@ -98,7 +98,7 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
 def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
     """The document with the value of each blob reference in its place; a reference without its blob stays."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
-        whole: dict[str, Any] = value_at(document, kept.get)
+        whole: dict[str, Any] = BlobReader(kept.get).expand_document(document)
     return whole
 
 

@@ -4,6 +4,7 @@
 2. As the inner value goes first, a large text in an object leaves the object small, and a blob may hold references.
 3. What a blob holds is never a reference as a whole.
 4. Blobs of one line that are repeated count each time against the bound.
+5. Steps pass a large text on, so lines that follow one another name the same blob: its text is in memory once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _VALUES: Final = frozenset(
     ("inputs", "input", "output", "outputs", "value", "frame", "request", "reply", "read")
 )
 """Keys under which an event holds what a run or a step was given or produced."""
+_KEPT_TEXTS: Final = 2
+"""A step names what it was given and what it gave."""
 _DEEPEST: Final = 128
 """Levels of a value put together from blobs: above what any writer may nest, below what recursion bears."""
 
@@ -71,45 +74,57 @@ def _member(key: str, value: Any, limit: int, put: Put) -> Any:
     return value if len(text) <= limit else reference_to(text, put)
 
 
-def expand(payload: dict[str, Any], get: Get) -> dict[str, Any]:
-    """The payload as folds see it. A reference whose blob is missing, altered or beyond the bound stays a reference."""
-    reader = _BlobReader(get)
-    return {key: reader.value(member, 0) for key, member in payload.items()}
-
-
-def value_at(value: Any, get: Get) -> Any:
-    """A value of a document with everything that it names put in its place, as far as it is there."""
-    return _BlobReader(get).value(value, 0)
-
-
-class _BlobReader:
-    """Puts values together from blobs, within bounds (rule 4)."""
+class BlobReader:
+    """Puts the values of one log or document together from its blobs (rules 4 and 5)."""
 
     def __init__(self, get: Get) -> None:
-        self._get = get
-        self._left = MAX_BLOB
+        self.get = get
+        self._left = 0
+        """Bytes that the line or document may still name."""
+        self._texts: dict[str, str] = {}
+        """By digest the last large texts, the latest last."""
 
-    def value(self, value: Any, depth: int) -> Any:
+    def expand_payload(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The payload as folds see it. A reference whose blob is missing, altered or beyond the bound stays."""
+        self._left = MAX_BLOB
+        return {key: self._value(member, 0) for key, member in payload.items()}
+
+    def expand_document(self, value: Any) -> Any:
+        """A value of a document with everything that it names put in its place, as far as it is there."""
+        self._left = MAX_BLOB
+        return self._value(value, 0)
+
+    def _value(self, value: Any, depth: int) -> Any:
         return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
 
     def _inside(self, value: Any, depth: int) -> Any:
         if depth > _DEEPEST:
             return value
         if type(value) is dict:
-            return {key: self.value(member, depth + 1) for key, member in value.items()}
+            return {key: self._value(member, depth + 1) for key, member in value.items()}
         if type(value) is list:
-            return [self.value(member, depth + 1) for member in value]
+            return [self._value(member, depth + 1) for member in value]
         return value
 
     def _blob(self, reference: dict[str, Any], depth: int) -> Any:
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
         # Asking for no blob at all counts it among those that are not there.
-        data = self._get("" if beyond else reference["$blob"])
+        data = self.get("" if beyond else reference["$blob"])
         if data is None or len(data) != reference["bytes"]:
             return reference
         try:
             held = parse(data)
         except JsonRefused:
             return reference
+        if type(held) is str:
+            return self._shared(reference["$blob"], held)
         return self._inside(held, depth) if MARK in data else held
+
+    def _shared(self, digest: str, text: str) -> str:
+        """The object that an earlier line has for the same text, or this one."""
+        known = self._texts.pop(digest, text)
+        self._texts[digest] = known
+        if len(self._texts) > _KEPT_TEXTS:
+            del self._texts[next(iter(self._texts))]
+        return known

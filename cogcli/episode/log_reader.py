@@ -18,7 +18,7 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.episode import blobs, refusals
 from cogcli.episode.folder import Folder
-from cogcli.episode.large_values import expand
+from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, Finding, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
 from cogcli.events.envelope import ABSENT, TYPES, Event, from_json
@@ -49,7 +49,7 @@ class EventLog:
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         source = self._source
         if isinstance(source, bytes):
-            yield from self._events([source], no_blob)
+            yield from self._events([source], BlobReader(no_blob))
         elif isinstance(source, Path):
             with refusals.open_episode(source) as folder:
                 yield from self._in(folder)
@@ -65,16 +65,16 @@ class EventLog:
                 return data
 
             try:
-                yield from self._events(folder.chunks(EVENTS, self._wait), get)
+                yield from self._events(folder.chunks(EVENTS, self._wait), BlobReader(get))
             except FileRefused as error:
                 raise refusals.no_log_error(folder, error) from error
 
-    def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
+    def _events(self, chunks: Iterable[bytes], reader: BlobReader) -> Iterator[tuple[int, Event]]:
         lines, rules = Lines(chunks), FIRST
         for number, line, value in lines.objects(sound=True):
             if number == 1:
                 rules = rules_of(value.get("payload"))
-            yield number, event_of(value, line, get_blob, rules)
+            yield number, event_of(value, line, reader, rules)
         self.torn = lines.torn
         if lines.refused and not lines.torn:
             why = f"no event can be read here: {lines.refused.why}"
@@ -131,11 +131,11 @@ def no_blob(digest: str) -> None:
 
 
 def event_of(
-    value: dict[str, Any], line: bytes = b"", get_blob: blobs.Get = no_blob, rules: int = FIRST
+    value: dict[str, Any], line: bytes = b"", reader: BlobReader | None = None, rules: int = FIRST
 ) -> Event:
     """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved.
 
-    Without `line`, the text that was parsed, references to blobs stay.
+    Without `line`, the text that was parsed, and a reader, references to blobs stay.
     """
     event = from_json(value)
     # Few kinds of lines are in a log: the types of most were looked at before.
@@ -148,9 +148,11 @@ def event_of(
         event = event._replace(**wrong)
         if not wrong:
             _sound.add(types)
-    if blobs.MARK in line and type(event.payload) is dict:
-        resolve = expand if rules > FIRST else blobs.resolve
-        event = event._replace(payload=resolve(event.payload, get_blob))
+    if blobs.MARK in line and reader is not None and type(event.payload) is dict:
+        old = rules <= FIRST
+        payload = event.payload
+        payload = blobs.resolve(payload, reader.get) if old else reader.expand_payload(payload)
+        event = event._replace(payload=payload)
     return event
 
 

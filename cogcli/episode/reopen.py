@@ -31,6 +31,7 @@ from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, w
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
+from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, TORN, Finding, is_renamed
 from cogcli.episode.log_lines import (
     FIRST,
@@ -205,13 +206,14 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
                 raise _bad_line(folder, check.count, f"names {name or 'too much'}, which is not there")
             return data
 
+        reader = BlobReader(get)
         for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
             if number == 1:
                 rules = _rules(folder, value)
             _refuse_first(folder, check.check(number, raw, value))
             if not check.chained:
                 raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
-            events.append(event_of(value, raw, get, rules))
+            events.append(event_of(value, raw, reader, rules))
             heads[number] = check.head
             size += len(raw) + 1
     if lines.refused and not lines.torn:
@@ -283,7 +285,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
     if lost is None or lost.intent is None:
         return
     with closing(blobs.BlobFolder(folder)) as kept:
-        was = event_of(lost.intent, lost.line, kept.get, log.end.rules)
+        was = event_of(lost.intent, lost.line, BlobReader(kept.get), log.end.rules)
     if (was.event_type, was.run_id, was.step_id) != (last.event_type, last.run_id, last.step_id):
         run_id = was.run_id or log.end.root
         draft = Draft(

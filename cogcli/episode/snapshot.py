@@ -23,6 +23,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import read_at
 from cogcli.episode.journal import Journal
+from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, parse_line, rules_of
@@ -56,6 +57,8 @@ class Snapshots:
         """Take the first snapshot, unless there was one."""
         if not self._events:
             self.take()
+        # Most runs end before another snapshot is due; until then a second copy of large inputs is not kept.
+        self._fold, self._read = LogFold(), 0
 
     def is_due(self, now: float) -> bool:
         """Whether something changed since the last snapshot and enough time has passed; `now` is monotonic."""
@@ -114,8 +117,9 @@ class Snapshots:
         finally:
             os.close(fd)
         with closing(BlobFolder(folder)) as kept:
+            reader = BlobReader(kept.get)
             for line in data.split(b"\n")[:-1]:
                 value = parse_line(line)
                 self._rules = self._rules or rules_of(value.get("payload")) or FIRST
-                self._fold.apply(event_of(value, line, kept.get, self._rules))
+                self._fold.apply(event_of(value, line, reader, self._rules))
         self._read = size

@@ -14,6 +14,7 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
+from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
@@ -102,6 +103,7 @@ class LogReading:
                 named[digest] = None
                 return kept.get(digest)
 
+            reader = BlobReader(get)
             for number, raw, value in lines.objects():
                 yield from self.lines.check(number, raw, value)
                 if number in self._places:
@@ -113,7 +115,7 @@ class LogReading:
                     if self.lines.chained and type(self.lines.episode) is str:
                         self.heads[0] = first_link(self.lines.episode)
                 named.clear()
-                event = event_of(value, raw, get, rules)
+                event = event_of(value, raw, reader, rules)
                 self.last_timestamp = event.timestamp
                 yield from self._missing_blobs(number, named, event)
                 if self.lines.chained:

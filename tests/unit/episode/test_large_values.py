@@ -18,7 +18,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.large_values import IN_FULL, SMALL, expand, refer, shorten_values, value_at
+from cogcli.episode.large_values import IN_FULL, SMALL, BlobReader, refer, shorten_values
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
@@ -44,7 +44,7 @@ def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str,
     """The payload as logged, its blobs, and the payload as read again."""
     kept = Kept()
     logged = shorten_values(payload, kept.put)
-    return logged, kept, expand(logged, kept.get)
+    return logged, kept, BlobReader(kept.get).expand_payload(logged)
 
 
 def test_equal_values_are_stored_once_wherever_they_stand() -> None:
@@ -96,7 +96,7 @@ def test_any_payload_reads_back_as_it_was(payload: dict[str, Any]) -> None:
 @given(_VALUES)
 def test_any_value_of_a_document_reads_back_as_it_was(value: Any) -> None:
     kept = Kept()
-    assert value_at(refer(value, kept.put), kept.get) == value
+    assert BlobReader(kept.get).expand_document(refer(value, kept.put)) == value
 
 
 def naming(kept: Kept, held: Any) -> dict[str, Any]:
@@ -117,9 +117,26 @@ def test_blobs_that_name_each_other_give_no_more_than_a_line_may_hold() -> None:
         asked.append(digest)
         return kept.get(digest)
 
-    expand({"output": value}, get)
+    BlobReader(get).expand_payload({"output": value})
     assert "" in asked
     assert sum(len(kept[digest]) for digest in asked if digest) <= MAX_BLOB
+
+
+def test_lines_that_name_the_same_text_share_it() -> None:
+    kept = Kept()
+    reader = BlobReader(kept.get)
+    given = reader.expand_payload(shorten_values({"inputs": {"text": BIG}}, kept.put))
+    passed_on = reader.expand_payload(shorten_values({"output": [BIG, "z" + BIG]}, kept.put))
+    assert given["inputs"]["text"] is passed_on["output"][0]
+
+
+def test_only_the_last_texts_are_kept() -> None:
+    kept = Kept()
+    reader = BlobReader(kept.get)
+    lines = [shorten_values({"output": f"{n}{BIG}"}, kept.put) for n in (1, 2, 3, 1)]
+    first, *_, last = [reader.expand_payload(line)["output"] for line in lines]
+    assert first == last
+    assert first is not last
 
 
 def test_a_chain_of_blobs_ends() -> None:
@@ -127,7 +144,7 @@ def test_a_chain_of_blobs_ends() -> None:
     value: Any = "end"
     for _ in range(5000):
         value = naming(kept, [value])
-    expand({"output": value}, kept.get)
+    BlobReader(kept.get).expand_payload({"output": value})
 
 
 # -- a whole episode ---------------------------------------------------------------------------------------------------
