@@ -321,6 +321,13 @@ def test_a_root_that_the_user_names_is_not_changed_by_the_project(hostile: Hosti
     assert hostile.host.requests == ["GET http://public.example/page"] * 2
 
 
+def test_a_relative_root_of_a_variable_names_no_folder_of_the_project(hostile: Hostile) -> None:
+    hostile.skill("data.json.parse", {"text": "1"}, "data", id="my.page")
+    refused = hostile.run("run", "my.page", env={"COGCLI_REGISTRY": "."}).assert_exit(2)
+    error = refused.json["error"]
+    assert (error["code"], error["expected"]) == ("usage.value", "absolute paths")
+
+
 def test_a_pack_of_the_project_does_not_govern_a_shipped_skill(hostile: Hostile) -> None:
     hostile.project.write("packs/own/1.0.0.yaml", "pack_meta: {pack_id: own, pack_version: 1.0.0}\n")
     flags = ("--pack", "own@1.0.0", "--intent", "any")

@@ -231,7 +231,21 @@ class Settings:
         if value is None:
             shown = "another text" if key.may_hide else f"`{text[:60]}`"
             raise UsageError("usage.value", f"{variable(name)}: found {shown}, expected {key.expected}")
+        if name == "registry":
+            self._require_absolute(value)
         return value
+
+    def _require_absolute(self, roots: list[str]) -> None:
+        """Raise UsageError for a relative registry root of a variable: in each project that the user enters it would
+        name a folder of that project, and its specs would count as the user's."""
+        relative = next((root for root in roots if not os.path.isabs(root)), None)
+        if relative is not None:
+            raise UsageError(
+                "usage.value",
+                f"COGCLI_REGISTRY: found `{relative[:60]}`",
+                expected="absolute paths",
+                hint="--registry takes a path relative to this directory",
+            )
 
     @property
     def runs_dir(self) -> str:
