@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cogcli.events.payloads import problem_of
 
+_NO_MODEL: Final = "template"
 _Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -55,13 +56,23 @@ class _Chain(_Recorded):
     members: list[_Member]
 
 
+class _Model(_Recorded):
+    """The language model of an agent."""
+
+    adapter: str
+    name: str = ""
+    context_tokens: int | None = None
+    deterministic: bool = False
+    features: list[str] = []
+
+
 class _Pins(_Recorded):
     """The versions that the run began with."""
 
     specs: dict[str, str] = {}
     specs_blob: str = ""
     variables: dict[str, dict[str, str]] = {}
-    model: dict[str, Any] = {}
+    model: _Model | None = None
 
 
 class _Policy(BaseModel):
@@ -83,10 +94,102 @@ class _Contracts(_Recorded):
     found: list[dict[str, Any]] = []
 
 
-class _Agent(_Recorded):
+class _User(_Recorded):
+    """Who asked."""
+
+    user_id: str = ""
+    role: str = ""
+    consent: list[str] = []
+
+
+class _Request(_Recorded):
     """What an agent was asked."""
 
-    request: dict[str, Any] = {}
+    message: str
+    intent: str = ""
+    params: dict[str, Any] = {}
+    user: _User | None = None
+    channel: str = ""
+    locale: str = ""
+    focus: str = ""
+    attachments: list[dict[str, Any]] = []
+    request_id: str = ""
+    session_id: str = ""
+    refused_by: list[str] = []
+    message_hash: str = ""
+
+
+class _Edge(BaseModel):
+    """A fact of the graph."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    subject: str
+    predicate: str
+    evidence_ref: str
+    observed_at: str
+    object: str = ""
+    value: Any = None
+    valid_from: str = ""
+    valid_until: str = ""
+    trust: str = ""
+    data_class: str = ""
+    tenant_id: str = ""
+    seq: int = 0
+
+
+class _Memory(BaseModel):
+    """A memory of earlier runs."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    memory_id: str
+    tier: str
+    memory_class: str
+    entity: str
+    predicate: str
+    value: Any
+    promoted_at: str
+    user_id: str = ""
+    tenant_id: str = ""
+    data_class: str = ""
+    evidence_refs: list[str]
+    rank: float = 0.0
+
+
+class _Message(_Recorded):
+    """A message of a conversation."""
+
+    role: str
+    content: str
+
+
+class _Session(_Recorded):
+    """The conversation that a request continues."""
+
+    messages: list[_Message]
+    reasoning: dict[str, Any] = {}
+    last_run_failed: bool = False
+
+
+class _Fetched(_Recorded):
+    """What the stores gave."""
+
+    edges: list[_Edge]
+    memories: list[_Memory]
+    snapshot_ref: str
+    profile: dict[str, Any] | None = None
+    session: _Session | None = None
+
+
+class _Agent(_Recorded):
+    """A request to an agent, its limits and what its stores gave."""
+
+    request: _Request
+    limits: dict[str, int | float] = {}
+    fetched: _Fetched
+    mode: str | None = None
+    timeout_s: _Seconds | None = None
 
 
 class _Start(_Recorded):
@@ -98,6 +201,18 @@ class _Start(_Recorded):
     policy: _Policy | None = None
     contracts: _Contracts | None = None
     agent: _Agent | None = None
+
+    @model_validator(mode="after")
+    def _has_model(self) -> _Start:
+        """An agent names its model, and the mode and the time of one that is a language model."""
+        agent, model = self.agent, self.pins.model
+        if agent is None:
+            return self
+        if model is None:
+            raise ValueError("pins.model is missing")
+        if model.adapter != _NO_MODEL and (agent.mode is None or agent.timeout_s is None):
+            raise ValueError("agent.mode and agent.timeout_s are missing")
+        return self
 
 
 def problem_of_recorded(event_type: str, payload: Any) -> str | None:
