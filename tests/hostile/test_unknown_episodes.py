@@ -182,6 +182,7 @@ def test_what_nothing_vouches_for_in_the_run_of_an_agent_is_refused(
     request["user"] = {"user_id": "root", "role": "admin", "consent": ["memory"]}
     request["session_id"] = "s-1"
     log[0]["payload"]["pins"]["model"] = {"adapter": "openai", "name": "m", "seed": None, "features": []}
+    log[0]["payload"]["agent"] |= {"mode": "proposal", "timeout_s": 60.0}
     chained(folder, log)
     for name in ("state.json", "summary.json", "manifest.json", "checkpoint.jsonl"):
         (folder / name).unlink(missing_ok=True)
