@@ -28,7 +28,8 @@ class ClosedScopes:
         self._parents: dict[str | None, ScopeKey] = {}
         self.aborting: Event | None = None
         """The `run.aborting` of the signal that ended the run, if one did."""
-        self._cut_off = False
+        self.cut_off = False
+        """Whether that signal cut off a step or a nested run."""
 
     def apply(self, event: Event) -> None:
         """Note what one event, the next of the log, starts or ends."""
@@ -43,11 +44,11 @@ class ClosedScopes:
             self._parents[event.run_id] = (event.payload.get("parent_run_id"), event.step_id)
         elif kind == "run.aborting":
             self.aborting = self.aborting or event
-        elif kind == "run.resumed" and not self._cut_off:
+        elif kind == "run.resumed" and not self.cut_off:
             self.aborting = None
 
     def _note_cut(self, cut: bool) -> None:
-        self._cut_off = self._cut_off or (cut and self.aborting is not None)
+        self.cut_off = self.cut_off or (cut and self.aborting is not None)
 
     @property
     def signal(self) -> str | None:

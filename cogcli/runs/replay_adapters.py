@@ -78,10 +78,12 @@ class ReplaySink:
         self._control = control
         self._redactor = redactor
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
-        started, aborting = log.started, None if log.stops else log.ended.aborting
+        started = log.started
+        aborting = log.ended.aborting if log.ended.cut_off or not log.stops else None
         self._first_rules = started is None or rules_of(started.payload) == FIRST
         self._signal = log.ended.signal if aborting else None
-        """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops early."""
+        """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops before
+        the signal cut anything off."""
         self._signal_at = aborting.seq or 0 if aborting else 0
         before = [event for event in log.unmatched if self._is_before_signal(event)]
         self._due_before_signal = len(before)

@@ -119,6 +119,7 @@ def test_a_run_that_a_signal_cut_off_ends_as_aborted_and_begins_nothing(shooting
     sandbox = shooting_range.sandbox("aborted again")
     home = sandbox.environment["HOME"]
     _left_behind(whole.episodes[0], sandbox.runs / whole.episodes[0].name, lines[:place], home)
+    assert list(differing(sandbox)) == []
     assert sandbox.command("resume", "@last", *sandbox.flags()).code == 143
     assert sandbox.ledger == []
     summary = json.loads((sandbox.episodes[0] / "summary.json").read_bytes())
