@@ -653,20 +653,29 @@ def write_log(runs: Path, count: int) -> Path:
     """A sealed episode of about `count` events: one step that goes through rounds, as the engine writes them."""
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.declarations.events import PlanCreated, RunStarted, RunTerminated, SkillRef, StepCompleted
     from cogcli.episode.seal import seal
     from cogcli.episode.store import Store
-    from cogcli.events import build
+    from cogcli.events.envelope import draft_of
 
     clock, ids = SystemClock(), SystemIds()
     journal = Store(runs).create(
         f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=clock, ids=ids, redactor=Redactor(()), durability="none"
     )  # fmt: skip
     run = ids.run_id()
-    skill = {"id": "bench.rounds", "version": "1.0.0"}
-    journal.append(
-        build.run_started(run, task="bench", skill=skill, inputs={}, frame={}, options={}, seed=0, tags={},
-                          pins={"specs": {}, "policy": None, "cogcli": "0", "python": "3"}, selection={})
-    )  # fmt: skip
+    start = RunStarted(
+        task="bench",
+        seed=0,
+        using="runner",
+        skill=SkillRef(id="bench.rounds", version="1.0.0"),
+        inputs={},
+        frame={},
+        options={},
+        tags={},
+        pins={"specs": {}, "policy": None, "cogcli": "0", "python": "3"},
+        parent_run_id=None,
+    )
+    journal.append(draft_of(start, run))
     record = {
         "id": "s",
         "kind": "act",
@@ -675,38 +684,51 @@ def write_log(runs: Path, count: int) -> Path:
         "depends_on": [],
         "inputs": {},
     }
-    journal.append(build.plan_created(run, rationale="bench", step_records=[record], steps=["act:s"]))
+    plan = PlanCreated(source="planner.skill", rationale="bench", step_records=[record], steps=["act:s"])
+    journal.append(draft_of(plan, run, speaker=plan.source))
     for number in range((count - 4) // 2):
         _write_round(journal, run, f"s#{number}")
-    done = {"uses": "bench.number.same", "writes": [], "reads": [], "latency_ms": 1, "result_artifacts": []}
-    journal.append(build.step_finished(run, "s", ending="done", speaker="system", payload=done, metrics=None))
-    journal.append(
-        build.run_terminated(run, status="ok", status_reason=None, outputs={}, error=None, required_missing=[],
-                             metrics=None)
-    )  # fmt: skip
+    done = StepCompleted(step_id="s", uses="bench.number.same", latency_ms=1)
+    journal.append(draft_of(done, run, step_id="s", speaker="system"))
+    end = RunTerminated(status="ok", status_reason=None, outputs={}, error=None, required_missing=[])
+    journal.append(draft_of(end, run))
     seal(journal)
     journal.close()
     return journal.directory
 
 
 def _write_round(journal: Any, run: str, step: str) -> None:
-    from cogcli.events import build
+    from cogcli.declarations.events import StepCompleted, StepStarted, Written
+    from cogcli.events.envelope import draft_of
 
-    begun = journal.append(
-        build.step_started(run, step, speaker="bench", payload={
-            "uses": "bench.number.same", "capability": "bench.number.same", "binding": "bench", "service": "bench",
-            "input": {"n": 1}, "reads": ["inputs.n"], "attempt": 1, "idempotency_key": f"{run}:{step}",
-            "side_effects": "none", "decision": {"verdict": "allow", "policy": "builtin.default"},
-        })
-    )  # fmt: skip
-    journal.append(
-        build.step_finished(run, step, ending="done", speaker="bench", caused_by=begun.id, metrics=None, payload={
-            "uses": "bench.number.same", "capability": "bench.number.same", "reads": ["inputs.n"], "output": {"n": 1},
-            "writes": [{"target": "vars.n", "strategy": "overwrite", "value": 1}], "latency_ms": 1,
-            "action_id": f"act_{begun.id[3:]}", "tool": "pythoncall:bench", "kind": "act",
-            "attempts": [{"binding_id": "bench", "service_id": "bench", "status": "success"}], "result_artifacts": [],
-        })
-    )  # fmt: skip
+    intent = StepStarted(
+        step_id=step,
+        uses="bench.number.same",
+        capability="bench.number.same",
+        binding="bench",
+        service="bench",
+        input={"n": 1},
+        reads=["inputs.n"],
+        attempt=1,
+        idempotency_key=f"{run}:{step}",
+        side_effects="none",
+        decision={"verdict": "allow", "policy": "builtin.default"},
+    )
+    begun = journal.append(draft_of(intent, run, step_id=step, speaker="bench"))
+    end = StepCompleted(
+        step_id=step,
+        uses="bench.number.same",
+        capability="bench.number.same",
+        reads=["inputs.n"],
+        output={"n": 1},
+        writes=[Written(target="vars.n", strategy="overwrite", value=1)],
+        latency_ms=1,
+        action_id=f"act_{begun.id[3:]}",
+        tool="pythoncall:bench",
+        kind="act",
+        attempts=[{"binding_id": "bench", "service_id": "bench", "status": "success"}],
+    )
+    journal.append(draft_of(end, run, step_id=step, speaker="bench", caused_by=begun.id))
 
 
 def measured(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.json_schema import page_path
-from cogcli.specs.shape import Either, ListOf, MapOf, Record, Shape
+from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape
 from cogcli.specs.shapes import shape_of
 from cogcli.yaml.reader import parse
 
@@ -115,7 +115,7 @@ def _values(shape: Shape, value: Any, at: tuple[str, str]) -> Iterator[tuple[str
     elif isinstance(shape, MapOf) and isinstance(value, dict):
         for item in value.values():
             yield from _values(shape.value, item, (kind, f"{path}.NAME"))
-    elif isinstance(shape, Record) and isinstance(value, dict):
+    elif isinstance(shape, RecordShape) and isinstance(value, dict):
         for name, key in shape.keys.items():
             if name in value:
                 yield from _values(key.shape, value[name], (kind, f"{path}.{name}" if path else name))

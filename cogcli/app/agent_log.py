@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.jsonvalue import object_of
+from cogcli.declarations.checked import problem_of
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import unreadable
 from cogcli.events.envelope import Event
-from cogcli.events.payloads import problem_of
 from cogcli.runs.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.spec_snapshot import without_secret_requirements

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.governance.comparisons import Explained, explain_verdict
 from cogcli.governance.run_policy import JudgedCall, RunPolicy
 from cogcli.governance.verdict import Verdict

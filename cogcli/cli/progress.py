@@ -12,8 +12,8 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event, mask_payload, to_json
-from cogcli.events.types import row_of
 from cogcli.report.humanize import count_of, duration, short_trace
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView, StepView

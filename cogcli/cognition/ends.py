@@ -14,11 +14,12 @@ from cogcli.core.errors import (
     RuntimeErrorBase,
     error_from_payload,
 )
+from cogcli.declarations.events import Outcome
 from cogcli.engine.outcome import RunOutcome
 from cogcli.governance.budgets import budget_hint
 from cogcli.governance.loop_guard import LoopTrip
 
-_STATUS: Final = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
+_STATUS: Final[dict[str, Outcome]] = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
 SKIPPED: Final = "action_skipped:read_only"
 """Why a read-only run that wanted calls is partial."""
 UNUSABLE: Final = "reply_unusable"
@@ -34,7 +35,7 @@ class LoopEnding(NamedTuple):
     reason: str
     error: RuntimeErrorBase | None = None
 
-    def run_status(self, *, goal_met: bool) -> str:
+    def run_status(self, *, goal_met: bool) -> Outcome:
         """The status of the run."""
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.engine.run import RootRun
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.governance.approvals import action_hash
 from cogcli.specs.pack import Pack, PackGate
 
@@ -32,24 +33,23 @@ class Escalation(NamedTuple):
             return answer if isinstance(answer, RuntimeErrorBase) else None
         gate = pack.policy.gate(self.gate) or PackGate()
         expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=gate.ttl_s)
-        payload = {
-            "capability": "",
-            "binding": "",
-            "gate": self.gate,
-            "step_id": self.step_id,
-            "input": values,
-            "action_hash": action,
-            "evidence_hash": evidence,
-            "expires_at": expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reason": self.reason,
-            "kind": "escalation",
-            "proposed_by": root.run.state.skill_id,
-            "approver_roles": list(gate.approver_roles),
-            "allow_self": gate.allow_self,
-        }
-        approval_id = f"ap_{engine.ids.ulid()}"
-        draft = build.approval_requested(run_id, self.step_id, approval_id=approval_id, payload=payload)
-        root.run.emit(draft, durable=True)
+        payload = ApprovalRequested(
+            approval_id=f"ap_{engine.ids.ulid()}",
+            capability="",
+            binding="",
+            gate=self.gate,
+            step_id=self.step_id,
+            input=values,
+            action_hash=action,
+            evidence_hash=evidence,
+            expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            reason=self.reason,
+            kind="escalation",
+            proposed_by=root.run.state.skill_id,
+            approver_roles=list(gate.approver_roles),
+            allow_self=gate.allow_self,
+        )
+        root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)
         roles = gate.approver_roles
         refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {self.reason}")
         refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""

@@ -19,12 +19,14 @@ from cogcli.cognition.turn import pass_turn
 from cogcli.cognition.turn_record import milliseconds
 from cogcli.core.errors import BudgetExceededError, CogcliError, PolicyApprovalError
 from cogcli.core.redact import BY_NAME
+from cogcli.declarations.agent_events import DecisionRecorded
+from cogcli.declarations.events import RunHeartbeat
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Limit, RootRun, run_limit
 from cogcli.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.episode.decision import decision_of_log
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.governance.budgets import budget_hint
 from cogcli.runs.prepare import AgentRun
 
@@ -87,8 +89,10 @@ class AgentProgram:
             "outputs": BY_NAME.mask(loop.outputs()),
         }
         decision = decision_of_log(root.engine.sink.history(), made)
-        payload = {"decision_id": decision["decision_id"], **made, "record_hash": decision["record_hash"]}
-        event = root.run.emit(build.of_turn("decision.recorded", root.run.state.run_id, payload))
+        payload = DecisionRecorded(
+            decision_id=decision["decision_id"], **made, record_hash=decision["record_hash"]
+        )
+        event = root.run.emit(draft_of(payload, root.run.state.run_id))
         if self._stores is not None and ending.status != "aborted":
             self._stores.finish(loop.ended_run(event, outcome))
         return outcome._replace(outputs=loop.outputs())
@@ -112,13 +116,13 @@ class AgentProgram:
             yield Sleep(due)
             if not run.state.running or time.monotonic() < due:  # a signal wakes whoever sleeps
                 continue
-            payload = {
-                "elapsed_ms": milliseconds(root.first.timestamp, root.engine.clock.now()),
-                "waiting_on": sorted(run.state.running),
-                "remaining": self._given.policy.budgets.remaining(),
-            }
+            payload = RunHeartbeat(
+                elapsed_ms=milliseconds(root.first.timestamp, root.engine.clock.now()),
+                waiting_on=sorted(run.state.running),
+                remaining=self._given.policy.budgets.remaining(),
+            )
             try:
-                run.emit(build.of_turn("run.heartbeat", run.state.run_id, payload))
+                run.emit(draft_of(payload, run.state.run_id))
             except CogcliError:
                 yield Park()  # the log cannot be written: whoever drives the run finds that out
 

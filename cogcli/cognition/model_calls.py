@@ -19,11 +19,12 @@ from cogcli.agent.reply_text import partial_response
 from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.calls import Cancellation
 from cogcli.core.canonical import compact
+from cogcli.declarations.agent_events import ModelAnswered, ModelRequested, ModelResent, ModelRetried
+from cogcli.declarations.event_type import Payload, Usage
+from cogcli.declarations.events import row_of
 from cogcli.engine.run import RootRun
 from cogcli.engine.tasks import Cancel, Effects, Interrupted, Next, Sleep, Spawn, Unanswered, WorkerCall
-from cogcli.events import build
-from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
+from cogcli.events.envelope import Event, draft_of
 from cogcli.models.port import LanguageModel, ModelError, ModelReply, ModelRequest, TokenUsage, retry_wait
 
 OpenModel = Callable[[int], LanguageModel]
@@ -81,8 +82,8 @@ class ModelCalls:
         """Ask, and give what was `AnsweredCall`. Raises what the log raises, and what ends the run from outside."""
         self._count += 1
         call_id = f"m{self._count}"
-        members = {"turn": turn, "call_id": call_id, "purpose": purpose, "request": _to_log(request)}
-        event = self._emit("model.requested", members)
+        asked = ModelRequested(turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request))
+        event = self._emit(asked)
         logged = request_of_log(event.payload["request"])._replace(
             call_id=call_id, timeout_ms=self._timeout_ms
         )
@@ -106,7 +107,7 @@ class ModelCalls:
             outcome, is_new = known.outcome(attempt), False
             if outcome is None:
                 if was_cut_off:
-                    self._emit("model.resent", {"call_id": request.call_id})
+                    self._emit(ModelResent(call_id=request.call_id))
                     known.resent, was_cut_off = known.resent + 1, False
                 outcome, is_new = (yield from self._attempt(request)), True
             wait = retry_wait(outcome, attempt, request.seed) if isinstance(outcome, ModelError) else None
@@ -173,37 +174,43 @@ class ModelCalls:
             self._recorded[payload["call_id"]].answer = outcome_of_log(payload)
 
     def _note_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
-        members = {"attempt": attempt, "reason": error.kind, "wait_ms": round(wait * 1000)}
-        if error.retry_after is not None and error.retry_after > wait:
-            members["asked_ms"] = round(error.retry_after * 1000)
-        self._emit("model.retried", {"call_id": call_id, **members, "error": error.to_payload()})
+        is_cut = error.retry_after is not None and error.retry_after > wait
+        retried = ModelRetried(
+            call_id=call_id,
+            attempt=attempt,
+            reason=error.kind,
+            wait_ms=round(wait * 1000),
+            asked_ms=round((error.retry_after or 0) * 1000) if is_cut else None,
+            error=error.to_payload(),
+        )
+        self._emit(retried)
 
     def _note_answer(
         self, turn: int, request: ModelRequest, outcome: Outcome, sent: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)
         lost = sent.resent * tokens_of(request)  # of each that was cut off nobody knows what it cost
-        usage = {
-            "llm_calls": sent.attempts + sent.resent,
-            "tool_calls": 0,
-            "tokens_in": used.tokens_in + lost,
-            "tokens_out": used.tokens_out,
-        }
-        members = {
-            "turn": turn,
-            "call_id": request.call_id,
-            "request_hash": request.request_hash,
+        usage = Usage(
+            llm_calls=sent.attempts + sent.resent,
+            tool_calls=0,
+            tokens_in=used.tokens_in + lost,
+            tokens_out=used.tokens_out,
+        )
+        answered = ModelAnswered(
+            turn=turn,
+            call_id=request.call_id,
+            request_hash=request.request_hash,
             **_outcome_to_log(outcome),
-            "usage": usage,
-            "estimated": used.estimated or lost > 0,
-            "latency_ms": sent.milliseconds,
-        }
-        payload = self._emit("model.answered", members).payload
-        return AnsweredCall(outcome_of_log(payload), usage["tokens_in"] + usage["tokens_out"])
+            usage=usage,
+            estimated=used.estimated or lost > 0,
+            latency_ms=sent.milliseconds,
+        )
+        payload = self._emit(answered).payload
+        return AnsweredCall(outcome_of_log(payload), usage.tokens_in + usage.tokens_out)
 
-    def _emit(self, event_type: str, members: dict[str, Any]) -> Event:
+    def _emit(self, payload: Payload) -> Event:
         run = self._root.run
-        return run.emit(build.of_turn(event_type, run.state.run_id, members))
+        return run.emit(draft_of(payload, run.state.run_id))
 
 
 def is_outcome(event: Event) -> bool:

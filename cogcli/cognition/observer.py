@@ -15,8 +15,8 @@ from cogcli.core.jsonvalue import equal, object_of
 from cogcli.core.redact import BY_NAME
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event, mask_payload
-from cogcli.events.types import row_of
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.pack import PackTool
 from cogcli.specs.skill_tools import called_by

@@ -15,10 +15,11 @@ from cogcli.cognition.planner import Candidate, Planner, TurnPlan, decision_of
 from cogcli.cognition.reasoning import Reasoning
 from cogcli.cognition.turn_record import TurnRecord
 from cogcli.core.canonical import digest_of
+from cogcli.declarations.agent_events import LoopDetected
+from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import RootRun
-from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, draft_of
 from cogcli.governance.budgets import Exceeded
 from cogcli.governance.guardrails import matching
 from cogcli.governance.loop_guard import LoopGuard, LoopTrip
@@ -156,7 +157,8 @@ class Progress:
 
     def exceed(self, exceeded: Exceeded) -> None:
         """End the run for a budget that has nothing left."""
-        draft = build.budget_exceeded(self.root.run.state.run_id, f"t{self.turn}", **exceeded._asdict())
+        payload = BudgetExceeded(key=exceeded.key, used=exceeded.used, limit=exceeded.limit)
+        draft = draft_of(payload, self.root.run.state.run_id, step_id=f"t{self.turn}")
         self.root.run.emit(draft)
         self.ending = denied(f"budget_exceeded:{exceeded.key}")
 
@@ -172,7 +174,7 @@ class Progress:
 
     def note_trip(self, trip: LoopTrip) -> None:
         """Append a trip of the loop guard, and tell the planner."""
-        self.record.emit("loop.detected", trip.to_payload())
+        self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
         self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
 
     def ask_for(self, text: str) -> None:

@@ -14,6 +14,7 @@ from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.model_calls import ModelCalls, OnResponse, OpenModel
 from cogcli.cognition.planner import Judged
 from cogcli.cognition.turn_record import TurnRecord
+from cogcli.declarations.agent_events import AgentUpdated
 from cogcli.engine.run import RootRun
 from cogcli.models.port import ModelInfo
 from cogcli.runs.prepare import LearnedSecrets
@@ -72,8 +73,15 @@ class Reasoning:
 
     def _write(self, record: TurnRecord, notes: Iterable[dict[str, str]]) -> None:
         execution, reasoning = self.state.execution, self.state.reasoning
-        members = {"execution": execution.to_payload(), "reasoning": reasoning.to_payload()}
-        record.emit("agent.updated", {"mode": execution.mode, "notes": list(notes), **members})
+        record.emit(
+            AgentUpdated(
+                turn=record.turn,
+                mode=execution.mode,
+                notes=list(notes),
+                execution=execution.to_payload(),
+                reasoning=reasoning.to_payload(),
+            )
+        )
 
 
 def begin_state(given: Invocation, asked: str, now: str) -> AgentState:

@@ -9,6 +9,12 @@ from cogcli.cognition.ends import SKIPPED, LoopEnding, denied, failing
 from cogcli.cognition.progress import Progress
 from cogcli.cognition.reply import is_met, render
 from cogcli.cognition.turn_record import milliseconds
+from cogcli.declarations.agent_events import (
+    MemoryProposed,
+    PressureCaptured,
+    ReflectionRecorded,
+    ResultJudged,
+)
 from cogcli.engine.outcome import RunOutcome
 from cogcli.governance.guardrails import matching
 from cogcli.governance.pressure import Pressures, budget_pressure, loop_pressure, share
@@ -22,7 +28,7 @@ MOST_FAILING: Final = 3
 def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str) -> None:
     """End a turn. Raises PolicyApprovalError where a person has to decide."""
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
-    loop.record.emit("functional_state.captured", state)
+    loop.record.emit(PressureCaptured(turn=loop.turn, **state))
     scored = Score("accept", "", False)
     if loop.ending is None and verification.verdict == "ok":
         scored = _score(loop, outcome, late, state["escalation_propensity"])
@@ -42,7 +48,7 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     exceeded = loop.ending.reason if loop.ending else ""
     known["ledger"] = {"exceeded": exceeded, "remaining": loop.policy.budgets.remaining()}
     loop.record.run_layer("reflection")
-    loop.record.emit("reflection.recorded", known["reflection"])
+    loop.record.emit(ReflectionRecorded(turn=loop.turn, **known["reflection"]))
 
 
 def _pressures(loop: Progress) -> Pressures:
@@ -78,8 +84,8 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
         propensity,
     )
     found = score(results)
-    members = {**found._asdict(), "evidence_gates": loop.seen.evidence_gates}
-    loop.record.emit("critic.scored", members)
+    judged = ResultJudged(turn=loop.turn, **found._asdict(), evidence_gates=loop.seen.evidence_gates)
+    loop.record.emit(judged)
     if found.verdict == "escalate":
         loop.ask(BUILT_IN_GATE, found.reason)
         return Score("accept", found.reason, results.goal_met)
@@ -163,7 +169,7 @@ def _consolidate(loop: Progress) -> None:
         made = proposal_from(each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent)
         proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
     facts = [*loop.seen.facts, *(loop.reasoning.new_facts() if loop.reasoning else ())]
-    at = loop.record.emit("memory.proposed", {"proposals": proposals, "facts": facts})
+    at = loop.record.emit(MemoryProposed(turn=loop.turn, proposals=proposals, facts=facts))
     if loop.remember is not None and given.safety_mode != "read_only":
         calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}

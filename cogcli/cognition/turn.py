@@ -13,11 +13,12 @@ from cogcli.cognition.progress import Progress
 from cogcli.cognition.settlement import settle
 from cogcli.cognition.turn_record import TurnRecord, milliseconds, values_at_start
 from cogcli.context.compiler import CompiledContext, compile_context, find_evidence
+from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
+from cogcli.declarations.events import PlanCreated
 from cogcli.engine.outcome import RunOutcome, describe_outcome
 from cogcli.engine.plan import plan_skill, record
 from cogcli.engine.tasks import Effects
-from cogcli.events import build
-from cogcli.events.envelope import Draft
+from cogcli.events.envelope import Draft, draft_of
 from cogcli.governance.budgets import Exceeded
 from cogcli.governance.guardrails import matching
 from cogcli.governance.loop_guard import LoopTrip
@@ -104,7 +105,8 @@ def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
     )
     tokens = {"tokens.context": int(given.limits["tokens.context"] * part)}
     context = compile_context(given._replace(limits={**given.limits, **tokens}))
-    loop.record.emit("context.compiled", {"context_hash": context.hash, "context": context.payload})
+    compiled = ContextCompiled(turn=loop.turn, context_hash=context.hash, context=context.payload)
+    loop.record.emit(compiled)
     loop.record.known["context"] = {"context_hash": context.hash}
     return context
 
@@ -128,7 +130,8 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[dict[str, Any
         candidate = yield from judge(loop, view, lambda part: _compiled(loop, part))
     if candidate is not None:
         loop.candidate = candidate
-        loop.record.emit("candidate.proposed", loop.candidate.to_payload(loop.decision_key))
+        members = loop.candidate.to_payload(loop.decision_key)
+        loop.record.emit(CandidateProposed(turn=loop.turn, **members))
         loop.plan = to_plan(loop.given, loop.candidate, loop.turn)
         loop.response = loop.candidate.response
     loop.notices = []
@@ -152,7 +155,8 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     )
     fails = [fail.to_payload() for fail in found.fails]
     reason = found.fails[0].reason if found.fails else ""
-    loop.record.emit("critic.verified", {"verdict": found.verdict, "reason": reason, "fails": fails})
+    judged = PlanJudged(turn=loop.turn, verdict=found.verdict, reason=reason, fails=fails)
+    loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
     again = next((trip for trip in trips.values() if trip.again), None)
@@ -208,11 +212,14 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
 
 
 def _created(loop: Progress, plan: TurnPlan, records: list[dict[str, Any]]) -> Draft:
-    return build.plan_created(
-        loop.root.run.state.run_id,
+    source = f"planner.{loop.planner.name}"
+    payload = PlanCreated(
+        source=source,
         rationale=f"turn {plan.turn} of {loop.given.pack.pack_id}",
         step_records=records,
         steps=[f"{each['kind']}:{each['description']}" for each in records],
-        source=f"planner.{loop.planner.name}",
-        made={"plan_id": plan.plan_id, "plan_hash": plan.plan_hash, "turn": plan.turn},
+        plan_id=plan.plan_id,
+        plan_hash=plan.plan_hash,
+        turn=plan.turn,
     )
+    return draft_of(payload, loop.root.run.state.run_id, speaker=source)

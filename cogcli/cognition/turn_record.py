@@ -7,8 +7,10 @@ from typing import Any
 
 from cogcli.cognition.invocation import Invocation
 from cogcli.cognition.layers import LAYERS
+from cogcli.declarations.agent_events import LayerCompleted
+from cogcli.declarations.event_type import Payload
 from cogcli.engine.run import RootRun
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 
 
 class TurnRecord:
@@ -30,16 +32,19 @@ class TurnRecord:
         layer = LAYERS[name]
         layer.require_own(writes)
         self.known.update(writes)
-        members = {"layer": name, "reads": list(layer.reads), "writes": writes}
-        if skipped:
-            members["skipped"] = skipped
-        self.emit("layer.completed", members, phase=layer.phase)
+        completed = LayerCompleted(
+            turn=self.turn,
+            layer=name,
+            reads=list(layer.reads),
+            writes=writes,
+            skipped=skipped or None,
+        )
+        self.emit(completed, phase=layer.phase)
 
-    def emit(self, event_type: str, members: dict[str, Any], *, phase: str = "") -> str:
+    def emit(self, payload: Payload, *, phase: str = "") -> str:
         """Append an event of this turn; its timestamp."""
         run = self._root.run
-        payload = {"turn": self.turn, **members}
-        return run.emit(build.of_turn(event_type, run.state.run_id, payload, phase=phase)).timestamp
+        return run.emit(draft_of(payload, run.state.run_id, phase=phase)).timestamp
 
 
 def values_at_start(

@@ -29,7 +29,7 @@ class ContractChange(NamedTuple):
     breaking: bool = False
 
 
-class Field(NamedTuple):
+class FieldChange(NamedTuple):
     """One part of an operation that differs."""
 
     text: str
@@ -45,7 +45,7 @@ def openapi_changes(before: OpenApiDocument | None, after: OpenApiDocument) -> t
         text = f"{before.server} -> {after.server}"
         moved.append(ContractChange("(servers)", "changed", (text,), breaking=True))
 
-    def find_changes(name: str) -> Iterator[Field]:
+    def find_changes(name: str) -> Iterator[FieldChange]:
         if before is not None:
             yield from _operation_fields(before.operation_of(old[name]), after.operation_of(new[name]))
 
@@ -60,7 +60,7 @@ def openrpc_changes(before: OpenRpcDocument | None, after: OpenRpcDocument) -> t
 
 
 def _changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], find_changes: Callable[[str], Iterator[Field]]
+    old: Mapping[str, Any], new: Mapping[str, Any], find_changes: Callable[[str], Iterator[FieldChange]]
 ) -> Iterator[ContractChange]:
     for name in sorted({*old, *new}):
         if name not in old:
@@ -71,7 +71,7 @@ def _changes(
             try:
                 fields = list(find_changes(name))
             except DocumentFault as fault:
-                fields = [Field(fault.message, breaking=True)]
+                fields = [FieldChange(fault.message, breaking=True)]
             if fields:
                 texts = tuple(field.text for field in fields)
                 yield ContractChange(name, "changed", texts, any(field.breaking for field in fields))
@@ -80,55 +80,55 @@ def _changes(
 # -- openapi ----------------------------------------------------------------------------------------------------------
 
 
-def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[Field]:
+def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[FieldChange]:
     if (old.method, old.path) != (new.method, new.path):
-        yield Field(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
+        yield FieldChange(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
     before = {f"{each.place}.{each.name}": each for each in old.parameters}
     after = {f"{each.place}.{each.name}": each for each in new.parameters}
     for name in sorted({*before, *after}):
         yield from _value_fields(name, before.get(name), after.get(name), accepts=_accepts_as_text)
     yield from _value_fields("body", old.body, new.body)
     if old.body and new.body and old.body.media_type != new.body.media_type:
-        yield Field(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
+        yield FieldChange(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
     yield from _reply_fields(old.responses, new.responses)
     if old.security != new.security:
         # Compatible where every set of credentials that was sufficient still is.
         eased = not new.security or (bool(old.security) and set(old.security) <= set(new.security))
-        yield Field("security", breaking=not eased)
+        yield FieldChange("security", breaking=not eased)
     if new.deprecated and not old.deprecated:
-        yield Field("deprecated", breaking=False)
+        yield FieldChange("deprecated", breaking=False)
 
 
-def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Field]:
+def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldChange]:
     """Changes of replies of success; those of failures are never mapped."""
     for status in sorted({*old, *new}):
         if not status.startswith("2") and status != "default":
             continue
         if status not in old:
-            yield Field(f"{status}: added", breaking=status != "default")
+            yield FieldChange(f"{status}: added", breaking=status != "default")
         elif status not in new:
-            yield Field(f"{status}: removed", breaking=status != "default")
+            yield FieldChange(f"{status}: removed", breaking=status != "default")
         elif old[status] != new[status]:
-            yield Field(status, breaking=not _is_covered(old[status], new[status]))
+            yield FieldChange(status, breaking=not _is_covered(old[status], new[status]))
 
 
 # -- openrpc ----------------------------------------------------------------------------------------------------------
 
 
-def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
+def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[FieldChange]:
     before = {each.name: each for each in old.params}
     after = {each.name: each for each in new.params}
     for name in sorted({*before, *after}):
         yield from _value_fields(name, before.get(name), after.get(name))
     moved = [*after][: len(before)] != [*before]
     if old.by_position != new.by_position or (new.by_position and moved):
-        yield Field("the order of parameters", breaking=True)
+        yield FieldChange("the order of parameters", breaking=True)
     if old.is_notification != new.is_notification:
-        yield Field("result", breaking=True)
+        yield FieldChange("result", breaking=True)
     elif old.result != new.result:
-        yield Field("result", breaking=not _is_covered(old.result, new.result))
+        yield FieldChange("result", breaking=not _is_covered(old.result, new.result))
     if new.deprecated and not old.deprecated:
-        yield Field("deprecated", breaking=False)
+        yield FieldChange("deprecated", breaking=False)
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -136,26 +136,26 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
 
 def _value_fields(
     name: str, old: Any, new: Any, *, accepts: Callable[[Any, Any], bool] | None = None
-) -> Iterator[Field]:
+) -> Iterator[FieldChange]:
     """The changes of one value of a request, a parameter or a body: both have `required` and `schema`. `accepts` says
     whether a new schema takes whatever an old one took; without it, as JSON."""
     if old is None and new is None:
         return
     if old is None:
-        yield Field(f"{name}: added{', required' if new.required else ''}", breaking=new.required)
+        yield FieldChange(f"{name}: added{', required' if new.required else ''}", breaking=new.required)
     elif new is None:
-        yield Field(f"{name}: removed", breaking=True)
+        yield FieldChange(f"{name}: removed", breaking=True)
     else:
         if new.required and not old.required:
-            yield Field(f"{name}: required", breaking=True)
+            yield FieldChange(f"{name}: required", breaking=True)
         elif old.required and not new.required:
-            yield Field(f"{name}: optional", breaking=False)
+            yield FieldChange(f"{name}: optional", breaking=False)
         if old.schema != new.schema:
-            yield Field(name, breaking=not (accepts or _is_covered)(new.schema, old.schema))
+            yield FieldChange(name, breaking=not (accepts or _is_covered)(new.schema, old.schema))
         # A parameter of OpenRPC has neither member, a body no `explode`.
         before, after = getattr(old, "refused", ""), getattr(new, "refused", "")
         if before != after or getattr(old, "explode", None) != getattr(new, "explode", None):
-            yield Field(f"{name}: the way it is sent", breaking=bool(after) or not before)
+            yield FieldChange(f"{name}: the way it is sent", breaking=bool(after) or not before)
 
 
 def _accepts_as_text(wide: Any, narrow: Any) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.governance.approvals import Answered, action_hash
 from cogcli.specs.capability import Capability
 
@@ -49,21 +50,20 @@ class ApprovalRequest(NamedTuple):
         action, proof = self._hashes()
         lifetime = timedelta(seconds=self.gate.ttl_s) if self.gate else TIME_TO_LIVE
         expires_at = datetime.fromisoformat(engine.clock.now()) + lifetime
-        payload = {
-            "capability": self.capability.id,
-            "binding": self._binding_id,
-            "gate": self.evidence.get("gate") or "",
-            "step_id": record.path,
-            "input": self.values,
-            "action_hash": action,
-            "evidence_hash": proof,
-            "expires_at": expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reason": refusal.message,
+        payload = ApprovalRequested(
+            approval_id=f"ap_{engine.ids.ulid()}",
+            capability=self.capability.id,
+            binding=self._binding_id,
+            gate=self.evidence.get("gate") or "",
+            step_id=record.path,
+            input=self.values,
+            action_hash=action,
+            evidence_hash=proof,
+            expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            reason=refusal.message,
             **self._of_gate(),
-        }
-        approval_id = f"ap_{engine.ids.ulid()}"
-        draft = build.approval_requested(record.run_id, record.path, approval_id=approval_id, payload=payload)
-        record.run.emit(draft, durable=True)
+        )
+        record.run.emit(draft_of(payload, record.run_id, step_id=record.path), durable=True)
 
     def _of_gate(self) -> dict[str, Any]:
         """What the request says of a pack's gate: who may answer."""

@@ -11,7 +11,7 @@ docs/reference/execution.md#safety).
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cogcli.core.calls import HARMLESS, Answer, Attempt, BindingChain, Cancellation, Member
 from cogcli.core.canonical import digest_of
@@ -28,6 +28,8 @@ from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import CallRetried
+from cogcli.declarations.governance_events import GateDecided
 from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
@@ -35,7 +37,7 @@ from cogcli.engine.outcome import Degraded
 from cogcli.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.governance import safety as safety_rules
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.capability import Capability, Gate
@@ -48,6 +50,8 @@ _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
 )
 _BY_NAME: Final = Redactor()
+_DECISIONS: Final[dict[str, Literal["allow", "audit", "veto"]]] = {"pass": "allow", "warn": "audit"}
+"""By the outcome of a gate; any other blocks the call."""
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
@@ -188,15 +192,13 @@ def _acquire_slot(run: Run) -> Effects:
 def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
     effect = capability.effect
     record.begin(
-        {
-            "capability": capability.id,
-            "binding": member.binding_id,
-            "service": member.service_id,
-            "attempt": 1,
-            "idempotency_key": record.idempotency_key,
-            "side_effects": effect,
-            "decision": record.decision or _DECISION,
-        },
+        capability=capability.id,
+        binding=member.binding_id,
+        service=member.service_id,
+        attempt=1,
+        idempotency_key=record.idempotency_key,
+        side_effects=effect,
+        decision=record.decision or _DECISION,
         durable=effect in ("effect", "idempotent"),
     )
 
@@ -354,15 +356,16 @@ def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> No
 
 def _record_repeat(record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
     error = {k: v for k, v in record.last_made.items() if k not in ("binding_id", "service_id", "status")}
-    payload = {
-        "attempt": number,
-        "binding": member.binding_id,
-        "service": member.service_id,
-        "reason": reason,
-        "wait_ms": round(wait * 1000),
-        "error": error,
-    }
-    draft = build.call_retried(record.run_id, record.path, payload=payload, speaker=member.binding_id)
+    payload = CallRetried(
+        step_id=record.path,
+        attempt=number,
+        binding=member.binding_id,
+        service=member.service_id,
+        reason=reason,
+        wait_ms=round(wait * 1000),
+        error=error,
+    )
+    draft = draft_of(payload, record.run_id, step_id=record.path, speaker=member.binding_id)
     record.run.emit(draft, durable=record.durable)
 
 
@@ -466,18 +469,17 @@ def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -
 def _record_gate_decision(
     run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict, asked: dict[str, Any] | None
 ) -> None:
-    decision = {"pass": "allow", "warn": "audit"}.get(verdict.outcome, "veto")
-    payload = {
-        "decision": decision,
-        "verdict": verdict.outcome,
-        "gate": gate.capability,
-        "on_fail": gate.on_fail,
-        "reason": verdict.reason,
-        "enforced": verdict.outcome != "warn",
-    }
-    if verdict.outcome == "warn":
-        payload["warning"] = "safety_gate_warning"  # the name by which the shared format's readers find it
-    if asked is not None:
-        # Of what the log has: whoever reads it can compute the same, and learns nothing of what it masks.
-        payload["input_hash"] = digest_of(_BY_NAME.mask(asked))
-    run.emit(build.gate_decided(run.state.run_id, path, payload=payload, speaker=f"policy:{gate.capability}"))
+    warns = verdict.outcome == "warn"
+    payload = GateDecided(
+        decision=_DECISIONS.get(verdict.outcome, "veto"),
+        verdict=verdict.outcome,
+        gate=gate.capability,
+        on_fail=gate.on_fail,
+        reason=verdict.reason,
+        enforced=not warns,
+        warning="safety_gate_warning" if warns else None,
+        # Of what the log has: a reader can compute the same, and learns nothing of what it masks.
+        input_hash=None if asked is None else digest_of(_BY_NAME.mask(asked)),
+    )
+    speaker = f"policy:{gate.capability}"
+    run.emit(draft_of(payload, run.state.run_id, step_id=path, speaker=speaker))

@@ -11,14 +11,13 @@ from cogcli.core.calls import STEP_SECONDS, ServiceNotice
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.step_path import StepPath
 from cogcli.core.system import Clock, IdSource
+from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CallPolicy, CapabilityRunner, Dispatcher, EventSink, SnapshotWriter
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.engine.write_order import WriteOrder
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
-from cogcli.events.types import row_of
+from cogcli.events.envelope import Draft, Event, draft_of
 from cogcli.governance.approvals import Approvals, Asked
 from cogcli.mapping.apply import ReusedResult, apply
 from cogcli.specs.capability import Capability
@@ -173,12 +172,14 @@ class Engine:
         """Append the starts and stops of services so far; `run_id` is the run of those that no call caused."""
         while self._service_changes:
             change = self._service_changes.popleft()
-            named = {"service": change.service_id, "protocol": change.protocol}
+            service, protocol = change.service_id, change.protocol
             if change.step_id:
-                draft = build.service_started(change.run_id, change.step_id, **named)
+                started = ServiceStarted(service=service, protocol=protocol)
+                self._append(draft_of(started, change.run_id, step_id=change.step_id))
             else:
-                draft = build.service_stopped(run_id, **named, reason=change.reason)
-            self._append(draft)
+                reason = change.reason or None
+                stopped = ServiceStopped(service=service, protocol=protocol, reason=reason)
+                self._append(draft_of(stopped, run_id))
 
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` as well, before the listener."""

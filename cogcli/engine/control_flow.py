@@ -68,7 +68,7 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         raise ExpressionError("foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list")
     if len(items) > foreach.max_items:
         raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
-    record.begin({"items": len(items)})
+    record.begin(items=len(items))
     at_once = min(foreach.max_parallel, run.engine.options.max_workers)
     siblings = Siblings(at_once) if at_once > 1 else None
 
@@ -189,7 +189,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
     run = record.run
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
     scratch = fork(run.state)
-    record.begin({})
+    record.begin()
     writes: list[Write] = []
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
@@ -217,7 +217,7 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
     values = resolve_input(planned.input, Scope(record.run.state), record.reads)
     record.input = values
     names = list(planned.targets)
-    record.begin({"targets": [target.uses for target in planned.targets.values()]})
+    record.begin(targets=[target.uses for target in planned.targets.values()])
 
     def job(index: int) -> Spawn:
         target = planned.targets[names[index]]

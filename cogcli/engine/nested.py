@@ -6,14 +6,14 @@ from typing import Any
 
 from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef
 from cogcli.engine.context import Run
 from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, name_step, outcome_of
 from cogcli.engine.policy import enter_skill, learn_facts
 from cogcli.engine.step_recorder import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Effects
-from cogcli.events import build
-from cogcli.events.envelope import Draft
+from cogcli.events.envelope import Draft, draft_of
 from cogcli.mapping.apply import initial_state
 from cogcli.state.execution import to_payload
 
@@ -26,8 +26,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
     inside = yield from enter_skill(record, skill_id, values)
-    decision = {"decision": record.decision} if record.decision else {}
-    record.begin({"skill": skill_id, **decision})
+    record.begin(skill=skill_id, decision=record.decision or None)
     child = _child(record, skill_id, values, inside)
     graph = GraphDriver(child)
     try:
@@ -67,19 +66,19 @@ def _child(record: StepRecord, skill_id: str, values: dict[str, Any], inside: tu
     parent, engine = record.run, record.run.engine
     plan = engine.plan_of(skill_id)
     skill = plan.skill
-    draft = build.run_started(
-        engine.ids.run_id(),
+    payload = RunStarted(
         task=parent.state.frame.goal or f"{skill.name}: {skill.description}",
-        skill={"id": skill.id, "version": skill.version},
+        skill=SkillRef(id=skill.id, version=skill.version),
         inputs=values,
         frame=to_payload(parent.state.frame),
         options=engine.options.to_payload(),
         seed=0,
+        using="runner",
         tags={},
         pins={},
         parent_run_id=parent.state.run_id,
-        step_id=record.path,
     )
+    draft = draft_of(payload, engine.ids.run_id(), step_id=record.path)
     state = initial_state(engine.append(draft))
     return Run(engine, plan, state, record.path, parent.depth + 1, parent.run_step, inside)
 
@@ -97,17 +96,15 @@ def _hold_end(child: Run) -> None:
 
 
 def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
-    return build.run_terminated(
-        child.state.run_id,
+    payload = RunTerminated(
         status=outcome.status,
         status_reason=outcome.error.code if outcome.error else None,
         outputs=outcome.outputs,
         error=None,
         required_missing=list(outcome.required_missing),
         contradictions=list(outcome.contradictions),
-        metrics=None,
-        step_id=child.prefix,
     )
+    return draft_of(payload, child.state.run_id, step_id=child.prefix)
 
 
 def _usage(child: Run) -> dict[str, int]:

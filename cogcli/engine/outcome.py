@@ -14,6 +14,7 @@ from cogcli.core.errors import (
     StepExecutionError,
 )
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import Outcome
 from cogcli.specs.fields import Fields, fit_values
 
 LEFT_OUT: Final = "left-out"
@@ -44,7 +45,7 @@ RELEASING: Final = frozenset(("condition", "degraded"))
 class RunOutcome(NamedTuple):
     """How a run ended: its status in `state.json`, the error behind it, the checked outputs."""
 
-    status: str
+    status: Outcome
     error: RuntimeErrorBase | None
     outputs: dict[str, Any]
     required_missing: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ def outcome_of(
     if vetoed:
         return RunOutcome("vetoed", vetoed.error, final, missing)
     if failed:
-        status = "partial" if keep_going and "done" in by_status else "error"
+        status: Outcome = "partial" if keep_going and "done" in by_status else "error"
         return RunOutcome(status, failed.error, final, missing)
     if any(ending.reason == "cancelled" for ending in endings.values()):
         # A resumed run whose log has a step that a signal cancelled.

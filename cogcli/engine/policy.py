@@ -9,10 +9,11 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.errors import BudgetExceededError, PolicyApprovalError, PolicyDeniedError, RuntimeErrorBase
 from cogcli.core.redact import BY_NAME
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Effects, Turn
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.specs.capability import Capability
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ def spend_call(record: StepRecord) -> None:
 
     reserved = policy.budgets.reserve(ONE_CALL)
     if isinstance(reserved, Exceeded):
-        draft = build.budget_exceeded(record.run_id, record.path, **reserved._asdict())
-        record.run.emit(draft)
+        payload = BudgetExceeded(key=reserved.key, used=reserved.used, limit=reserved.limit)
+        record.run.emit(draft_of(payload, record.run_id, step_id=record.path))
         text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
         hint = budget_hint(reserved.key, pack=policy.records_allow)
         raise BudgetExceededError("budget.exceeded", text, hint=hint)
@@ -126,16 +127,15 @@ def _record_verdict(
 ) -> dict[str, str]:
     """Append the decision, perhaps because of a person's answer; what `step.started` says of it."""
     policy = record.run.engine.policy
-    payload = {
+    payload = PolicyDecided(
         **verdict.to_payload(),
-        "capability": capability.id,
-        "step_id": record.path,
-        "input_hash": digest_of(BY_NAME.mask(values)),
-    }
-    payload |= policy.basis(values) if policy else {}
-    if record.run.inside:
-        payload["inside"] = list(record.run.inside)
-    draft = build.policy_decided(record.run_id, record.path, payload=payload, caused_by=answer)
+        capability=capability.id,
+        step_id=record.path,
+        input_hash=digest_of(BY_NAME.mask(values)),
+        **(policy.basis(values) if policy else {}),
+        inside=list(record.run.inside) or None,
+    )
+    draft = draft_of(payload, record.run_id, step_id=record.path, caused_by=answer)
     event = record.run.emit(draft)
     return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}
 

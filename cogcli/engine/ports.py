@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.declarations.events import IntuitionMode
 from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class CallPolicy(Protocol):
     """How often one call may be repeated, by whatever of step, binding or fallback; None for any."""
 
     @property
-    def intuition_mode(self) -> str:
-        """How its rules take part in the run: advisory, interventive or hybrid; empty where it has none."""
+    def intuition_mode(self) -> IntuitionMode | None:
+        """How its rules take part in the run; None where it has none."""
         ...
 
     @property

@@ -8,14 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
+from cogcli.declarations.events import (
+    PlanCreated,
+    RunAborting,
+    RunPaused,
+    RunStarted,
+    RunTerminated,
+    SkillRef,
+)
 from cogcli.engine.context import Engine, Fallback, Run
 from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, describe_outcome, outcome_of
 from cogcli.engine.plan import StepPlan, record
 from cogcli.engine.step import run_step
 from cogcli.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
-from cogcli.events import build
-from cogcli.events.envelope import Draft
+from cogcli.events.envelope import Draft, draft_of
 from cogcli.mapping.apply import initial_state
 from cogcli.state.execution import ExecutionState
 
@@ -150,7 +157,7 @@ class RootRun:
         outcome = yield from self._drive()
         if outcome.status == "pending":
             reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
-            run.emit(build.run_paused(run.state.run_id, reason=reason), durable=True)
+            run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)
         else:
             self.engine.append_held()
             outcome = self._program.end(self, outcome)
@@ -214,7 +221,7 @@ class RootRun:
         """Start nothing new, let running calls end for a while, then finish as aborted."""
         self.engine.loop.honour()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
-        self.run.emit(build.run_aborting(self.run.state.run_id, reason=reason, signal=signal))
+        self.run.emit(draft_of(RunAborting(reason=reason, signal=signal), self.run.state.run_id))
         if self._graph is not None:
             yield from self._graph.wait(until=self.engine.loop.grace_until)
             yield from self._graph.wind_down(force=True)
@@ -234,17 +241,17 @@ class RootRun:
     def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self.engine, outcome.error
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
-        draft = build.run_terminated(
-            self.run.state.run_id,
+        payload = RunTerminated(
             status=outcome.status,
             status_reason=error.code if error else None,
             outputs=outcome.outputs,
             error=error_payload(error) if error else None,
             required_missing=list(outcome.required_missing),
             contradictions=list(outcome.contradictions),
-            metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
         )
-        self.run.emit(draft, durable=True)
+        completed_at = engine.clock.now()
+        metrics = {"started_at": self._started_at, "completed_at": completed_at, "duration_ms": took}
+        self.run.emit(draft_of(payload, self.run.state.run_id, metrics=metrics), durable=True)
 
 
 def _internal(bug: Exception) -> InternalError:
@@ -257,10 +264,9 @@ def _internal(bug: Exception) -> InternalError:
 
 def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:
     skill = plan.skill
-    return build.run_started(
-        run_id,
+    payload = RunStarted(
         task=request.task,
-        skill={"id": skill.id, "version": skill.version},
+        skill=SkillRef(id=skill.id, version=skill.version),
         inputs=request.inputs,
         frame=request.frame,
         options=engine.options.to_payload(),
@@ -271,12 +277,14 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         taken_over=dict(request.taken_over),
         effects=dict(request.effects),
         contracts=engine.contradictions.to_payload(),
-        policy=dict(request.policy),
-        agent=dict(request.agent),
+        policy=dict(request.policy) or None,
+        agent=dict(request.agent) or None,
         typed=list(request.typed),
-        intuition_mode=engine.policy.intuition_mode if engine.policy else "",
+        intuition_mode=engine.policy.intuition_mode if engine.policy else None,
         using="agent" if request.agent else "runner",
+        parent_run_id=None,
     )
+    return draft_of(payload, run_id)
 
 
 def _plan_event(run: Run) -> Draft:
@@ -284,7 +292,9 @@ def _plan_event(run: Run) -> Draft:
     records = [record(step) for step in run.plan.steps]
     labels = [f"{entry['kind']}:{entry['description']}" for entry in records]
     rationale = f"steps of {run.plan.skill.id} in plan order"
-    return build.plan_created(run.state.run_id, rationale=rationale, step_records=records, steps=labels)
+    source = "planner.skill"
+    payload = PlanCreated(source=source, rationale=rationale, step_records=records, steps=labels)
+    return draft_of(payload, run.state.run_id, speaker=source)
 
 
 def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:

@@ -12,12 +12,20 @@ from cogcli.core.calls import BindingChain, Member, Siblings
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.event_type import Payload, Usage
+from cogcli.declarations.events import (
+    ENDINGS,
+    CallRetried,
+    StepAnswered,
+    StepError,
+    StepStarted,
+)
+from cogcli.declarations.field import ABSENT
 from cogcli.engine.context import Fallback, Run
 from cogcli.engine.outcome import status_of
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.tasks import Cancelled, Effects, Sleep
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import Draft, Event, draft_of
 from cogcli.mapping.apply import Write
 from cogcli.specs.capability import Capability
 
@@ -164,22 +172,52 @@ class StepRecord:
             "error": {"code": error.code, "message": error.message, "left": error.left},
         }
 
-    def begin(self, payload: dict[str, Any], *, durable: bool = False) -> None:
-        """Append `step.started`, or `call.retried` where the step repeats its call. `durable`: synced to disk."""
+    def begin(
+        self,
+        *,
+        binding: str | None = None,
+        service: str | None = None,
+        durable: bool = False,
+        capability: str | None = None,
+        skill: str | None = None,
+        attempt: int | None = None,
+        idempotency_key: str | None = None,
+        side_effects: str | bool | None = None,
+        decision: dict[str, Any] | None = None,
+        items: int | None = None,
+        targets: list[str] | None = None,
+    ) -> None:
+        """Append `step.started` with these members, or `call.retried` where the step repeats its call.
+
+        `durable`: synced to disk.
+        """
         self._begun += 1
         if self._repeats is not None:
             number = self.attempts_made + 1 if self.attempts else self._begun
-            target = {"binding": payload.get("binding"), "service": payload.get("service")}
-            again = {"attempt": number, **target, **self._repeats}
-            draft = build.call_retried(self.run_id, self.path, payload=again, speaker=self.speaker)
-            self.run.emit(draft, durable=durable)
+            again = CallRetried(
+                step_id=self.path, attempt=number, binding=binding, service=service, **self._repeats
+            )
+            self.run.emit(self._draft(again), durable=durable)
             return
         self.durable = durable
-        body = {"uses": self.uses, **payload, "input": self.input, "reads": list(self.reads)}
-        if self.round is not None:
-            body["round"] = self.round
-        draft = build.step_started(self.run_id, self.path, speaker=self.speaker, payload=body)
-        event = self.run.emit(draft, durable=durable)
+        started = StepStarted(
+            step_id=self.path,
+            uses=self.uses,
+            capability=capability,
+            binding=binding,
+            service=service,
+            attempt=attempt,
+            idempotency_key=idempotency_key,
+            side_effects=side_effects,
+            skill=skill,
+            decision=decision,
+            items=items,
+            targets=targets,
+            input=self.input,
+            reads=list(self.reads),
+            round=self.round,
+        )
+        event = self.run.emit(self._draft(started), durable=durable)
         self.intent = event.id
         self.action_id = f"act_{event.id[3:]}"
 
@@ -188,11 +226,11 @@ class StepRecord:
         if self._attempts_answered == len(self.attempts):
             return
         self._attempts_answered = len(self.attempts)
-        attempts = list(self.attempts)
-        draft = build.step_answered(
-            self.run_id, self.path, output=output, attempts=attempts, speaker=self.speaker
-        )
-        self.run.emit(draft, durable=self.durable)
+        answered = StepAnswered(step_id=self.path, output=output, attempts=list(self.attempts))
+        self.run.emit(self._draft(answered), durable=self.durable)
+
+    def _draft(self, payload: Payload) -> Draft:
+        return draft_of(payload, self.run_id, step_id=self.path, speaker=self.speaker)
 
     def count_call(self, usage: Mapping[str, int] | None) -> None:
         """Count an attempt to which a reply came, with the usage that this reported."""
@@ -230,7 +268,7 @@ class StepRecord:
     def cut_off(self, cut: Cancelled) -> Event | None:
         """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
         goes on begins it again."""
-        draft = self._end("skipped", {"reason": "cancelled"})
+        draft = self._end("skipped", reason="cancelled")
         if not cut.outside:
             return self._append_end(draft)
         self.run.hold(self.path, draft, durable=self.durable)
@@ -247,59 +285,69 @@ class StepRecord:
         error: RuntimeErrorBase | None = None,
     ) -> Event:
         """Append the closing event and give it; on resume and replay the recorded one."""
-        failure = error_payload(error) if error else None
-        members = {"reason": reason, "detail": detail or None, "output": output, "error": failure}
-        return self._append_end(self._end(ending, members, writes or ()))
+        draft = self._end(
+            ending, reason=reason, detail=detail, output=output, writes=writes or (), error=error
+        )
+        return self._append_end(draft)
 
     def _append_end(self, draft: Draft) -> Event:
         self.run.engine.append_held(self.path)
         return self.run.emit(draft, durable=self.durable)
 
-    def _end(self, ending: str, members: Mapping[str, Any], writes: Sequence[Write] = ()) -> Draft:
-        """The closing event; members that are None are left out."""
-        payload: dict[str, Any] = {"uses": self.uses}
-        if self.action_id:
-            payload = self._call_members()
-        elif any(self.usage.values()):  # it never began; its gates may have
-            payload["usage"] = self.usage
-        payload.update((name, value) for name, value in members.items() if value is not None)
-        if self.reused_from is not None:
-            payload["reused_from"] = dict(self.reused_from)
-        payload["writes"] = [write.to_payload() for write in writes]
-        payload["reads"] = list(self.reads | self.expression_reads)
-        payload["latency_ms"], metrics = self._timing()
+    def _end(
+        self,
+        ending: str,
+        *,
+        reason: str | None = None,
+        detail: str | None = None,
+        output: dict[str, Any] | None = None,
+        writes: Sequence[Write] = (),
+        error: RuntimeErrorBase | None = None,
+    ) -> Draft:
+        """The closing event. What only a step has that began is left out of one that did not; its gates may
+        have used something."""
+        latency_ms, metrics = self._timing()
         artifacts = [w.target.path for w in writes if w.target.text.startswith("working.artifacts.")]
-        payload["result_artifacts"] = [".".join(path[1:]) for path in artifacts]
-        return build.step_finished(
+        began = self.action_id is not None
+        payload = ENDINGS[ending](
+            step_id=self.path,
+            uses=self.uses,
+            action_id=self.action_id,
+            kind=self.kind if began else None,
+            input_excerpt=excerpt(self.input) if began else None,
+            attempts=self.attempts if began else ABSENT,
+            usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
+            capability=self.capability.id if began and self.capability is not None else None,
+            fallback=self._fallback() if began else None,
+            tool=self.tool if began else None,
+            reason=reason,
+            detail=detail or None,
+            output=output,
+            error=_step_error(error),
+            reused_from=None if self.reused_from is None else dict(self.reused_from),
+            writes=[write.to_written() for write in writes],
+            reads=list(self.reads | self.expression_reads),
+            latency_ms=latency_ms,
+            result_artifacts=[".".join(path[1:]) for path in artifacts],
+        )
+        return draft_of(
+            payload,
             self.run_id,
-            self.path,
-            ending=ending,
+            step_id=self.path,
             speaker=self.speaker,
-            payload=payload,
-            metrics=metrics,
             caused_by=self.intent,
+            metrics=metrics,
         )
 
-    def _call_members(self) -> dict[str, Any]:
-        """The members of a closing event that only a step which began has."""
-        payload: dict[str, Any] = {
-            "uses": self.uses,
-            "action_id": self.action_id,
-            "kind": self.kind,
-            "input_excerpt": excerpt(self.input),
-            "attempts": self.attempts,
-            "usage": self.usage,
-        }
-        if self.capability is not None:
-            payload["capability"] = self.capability.id
-        if self.chain is not None and (len(self.chain.members) > 1 or self.chain.passed_over):
-            ids = self.chain.binding_ids
-            used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in self.attempts)
-            payload["fallback"] = {"fallback_used": used, "fallback_chain": ids}
-            if used:
-                self._note_fallback(ids[0])
-        payload["tool"] = self.tool
-        return payload
+    def _fallback(self) -> dict[str, Any] | None:
+        """Whether another binding than the first answered; None where there was one alone."""
+        if self.chain is None or (len(self.chain.members) == 1 and not self.chain.passed_over):
+            return None
+        ids = self.chain.binding_ids
+        used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in self.attempts)
+        if used:
+            self._note_fallback(ids[0])
+        return {"fallback_used": used, "fallback_chain": ids}
 
     def _note_fallback(self, first: str) -> None:
         """Note the binding that answered instead of the first one; nothing if no binding answered."""
@@ -330,8 +378,14 @@ def excerpt(value: Any) -> str:
     return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 
-def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
-    """The `error` object of a closing event."""
-    payload = {"code": error.code, "message": error.message, "retryable": error.retryable}
-    told = {"hint": error.hint, "reason": error.reason, "effect": error.effect}
-    return payload | {name: text for name, text in told.items() if text}
+def _step_error(error: RuntimeErrorBase | None) -> StepError | None:
+    if error is None:
+        return None
+    return StepError(
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        hint=error.hint or None,
+        reason=error.reason or None,
+        effect=error.effect or None,
+    )

@@ -17,11 +17,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.strict_json import JsonRefused
+from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_lines import Lines, parse_line
 from cogcli.events.checksum import corrections, holds, is_like_whole, valid_prefix
-from cogcli.events.types import EVENT_TYPES, UNKNOWN, row_of
 
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
 _TYPE: Final = re.compile(
@@ -107,7 +107,7 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
 
 
 def _lost_intent(value: dict[str, Any], line: bytes) -> LostIntent | None:
-    from cogcli.events.payloads import problem_of
+    from cogcli.declarations.checked import problem_of
 
     kind = value.get("event_type")
     if type(kind) is not str or kind not in EVENT_TYPES:

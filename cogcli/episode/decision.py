@@ -18,10 +18,10 @@ import orjson
 from cogcli.core.canonical import digest_of
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import IN_DOUBT
 from cogcli.episode.layout import DECISION
-from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.events.types import row_of
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"

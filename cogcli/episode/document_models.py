@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from cogcli.declarations.agent_events import Number
+from cogcli.declarations.event_type import Count, Json
+from cogcli.declarations.events import Outcome
 from cogcli.episode import seed_models as seed
-from cogcli.events.payloads import Count, Json, Number, Outcome
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

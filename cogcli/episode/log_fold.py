@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.project import Projection, is_snapshot
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 
 
 class Use(NamedTuple):

@@ -18,6 +18,7 @@ import orjson
 from cogcli.core.canonical import digest
 from cogcli.core.errors import CogcliError
 from cogcli.core.jsonvalue import object_of
+from cogcli.declarations.events import row_of
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
@@ -40,7 +41,6 @@ from cogcli.episode.layout import (
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.plan_projection import VALUE_MEMBERS, PlanProjection
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState, snapshot
 

@@ -25,6 +25,7 @@ from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.file_lock import lock
 from cogcli.core.files import FileRefused
+from cogcli.declarations.events import RunRecovered
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import compare, known_records
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
@@ -46,8 +47,7 @@ from cogcli.episode.log_lines import (
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import Draft, Event, draft_of
 
 _TRIES: Final = 10
 _WAIT: Final = 0.01
@@ -267,13 +267,12 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
     marks = _marks(journal.folder, log, dropped) if damaged else ()
     marked = [journal.append_derived(draft, vouched=digest(line) in announced) for draft, line in marks]
-    draft = build.run_recovered(
-        log.end.root,
+    payload = RunRecovered(
         reason=_DAMAGED if damaged else "the process died while it wrote its last line",
         checkpoint={"offset": log.end.size, "head": log.end.head},
         dropped_bytes=len(dropped),
-        caused_by=last.id,
     )
+    draft = draft_of(payload, log.end.root, caused_by=last.id)
     events = [*log.events, *marked, journal.append(draft, durable=True)]
     return Reopened(journal, events, len(dropped))
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from cogcli.declarations.checked import adapter_of
+from cogcli.declarations.events import PAYLOADS
 from cogcli.episode import document_models
 from cogcli.episode.seed_models import SeedState
 from cogcli.events.envelope import OPTIONAL, PHASES
-from cogcli.events.payloads import model_of
-from cogcli.events.types import EVENT_TYPES
 
 Schema = dict[str, Any]
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -67,17 +67,17 @@ def event_schema() -> Schema:
     """One line of `events.jsonl`; the event type decides the payload."""
     definitions: Schema = {"Blob": dict(_BLOB)}
     cases = []
-    for event_type in EVENT_TYPES:
-        model = model_of(event_type)
-        schema = model.model_json_schema(ref_template="#/$defs/{model}")
+    for record in PAYLOADS:
+        schema = adapter_of(record).json_schema(ref_template="#/$defs/{model}")
         definitions.update(schema.pop("$defs", {}))
         schema["properties"] = {
             name: {"anyOf": [member, {"$ref": "#/$defs/Blob"}]}
             for name, member in schema["properties"].items()
         }
-        definitions[model.__name__] = schema
-        case = {"properties": {"event_type": {"const": event_type}}}
-        payload = {"properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}}}
+        name = record.__name__
+        definitions[name] = schema
+        case = {"properties": {"event_type": {"const": record.event.name}}}
+        payload = {"properties": {"payload": {"$ref": f"#/$defs/{name}"}}}
         cases.append({"if": case, "then": payload})
     return {
         "$schema": _DIALECT,

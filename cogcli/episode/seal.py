@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from cogcli.core.errors import InternalError
 from cogcli.core.files import FileRefused
+from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
@@ -18,8 +19,7 @@ from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
-from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, draft_of
 
 
 def seal(journal: Journal) -> None:
@@ -81,15 +81,13 @@ def _persist(journal: Journal, fold: LogFold) -> Event:
     data = state_bytes(document, fold.projection.rules)
     if evidence is None:
         outcomes, links = document["outcomes"], document["links"]
-        draft = build.state_projection(
-            fold.projection.root or "",
+        payload = StateProjected(
             status=outcomes["status"],
             outcomes=outcomes,
             links=links,
-            sha256=sha256(data).hexdigest(),
-            size_bytes=len(data),
+            state=StateDigest(sha256=sha256(data).hexdigest(), size_bytes=len(data)),
         )
-        evidence = journal.append_derived(draft)
+        evidence = journal.append_derived(draft_of(payload, fold.projection.root or ""))
     for name, text in decision_files(fold).items():
         journal.replace(name, text)
     journal.replace(STATE, data)

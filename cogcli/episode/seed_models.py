@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cogcli.events.payloads import Json, Number, Outcome
+from cogcli.declarations.agent_events import Number
+from cogcli.declarations.event_type import Json
+from cogcli.declarations.events import Outcome
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]

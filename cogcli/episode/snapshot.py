@@ -20,6 +20,7 @@ from typing import Final
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
+from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import read_at
 from cogcli.episode.journal import Journal
@@ -29,7 +30,7 @@ from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.project import snapshot_outcomes, state_bytes
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots."""
@@ -87,16 +88,14 @@ class Snapshots:
         stored = journal.stored
         document = fold.projection.result(journal.put_large)
         data = state_bytes(document, fold.projection.rules)
-        draft = build.state_projection(
-            fold.projection.root or "",
+        payload = StateProjected(
             status=document["outcomes"]["status"],
             outcomes=snapshot_outcomes(document["outcomes"]),
             links=document["links"],
-            sha256=sha256(data).hexdigest(),
-            size_bytes=len(data),
+            state=StateDigest(sha256=sha256(data).hexdigest(), size_bytes=len(data)),
             snapshot=True,
         )
-        journal.append_snapshot(draft)
+        journal.append_snapshot(draft_of(payload, fold.projection.root or ""))
         for name, text in decision_files(fold).items():
             journal.replace_unsynced(name, text)
         journal.replace_unsynced(STATE, data)

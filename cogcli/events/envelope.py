@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.events.types import row_of
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import row_of
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
@@ -28,6 +29,31 @@ class Draft(NamedTuple):
     caused_by: str | None = None
     evidence_ids: tuple[str, ...] = ()
     metrics: dict[str, Any] | None = None
+
+
+def draft_of(
+    payload: Payload,
+    run_id: str,
+    *,
+    step_id: str | None = None,
+    speaker: str = "",
+    caused_by: str | None = None,
+    metrics: dict[str, Any] | None = None,
+    phase: str = "",
+) -> Draft:
+    """An event with this payload. Speaker and phase are those of its type unless they are given."""
+    kind = payload.event
+    return Draft(
+        kind.name,
+        phase or kind.phase,
+        run_id,
+        payload.json,
+        step_id,
+        speaker or kind.speaker or None,
+        caused_by,
+        (),
+        metrics,
+    )
 
 
 class Event(NamedTuple):

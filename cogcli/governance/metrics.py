@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.step_path import StepPath
-from cogcli.events.build import IN_DOUBT
+from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import IN_DOUBT
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.governance.verdict import is_above
 from cogcli.specs.pack import MODES, MetricTarget
 

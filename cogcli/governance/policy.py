@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import equal
+from cogcli.declarations.events import IntuitionMode
 from cogcli.governance.evaluation import Evaluation
 from cogcli.governance.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.governance.verdict import Verdict, is_above, is_stricter
@@ -122,7 +123,7 @@ class Policy:
         )
 
     @property
-    def intuition_mode(self) -> str:
+    def intuition_mode(self) -> IntuitionMode:
         """How rules take part in a run: `interventive` where each is enforced, `hybrid` where some are, else
         `advisory`."""
         enforced = {rule.is_enforced for rule in self._rules}

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.core.refs import MISSING
+from cogcli.declarations.events import IntuitionMode
 from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.freshness import is_stale
@@ -170,7 +171,7 @@ class RunPolicy:
         }
 
     @property
-    def intuition_mode(self) -> str:
+    def intuition_mode(self) -> IntuitionMode:
         """How the rules take part in the run, as `state.json` says it."""
         return self.rules.intuition_mode
 
@@ -369,7 +370,7 @@ class LimitsPolicy:
     """The policy of a run without a pack whose ceiling or budgets were given: only those are held."""
 
     records_allow = False
-    intuition_mode = ""
+    intuition_mode: Final = None
     observe: Final = None
     name = "builtin.default"
     retries: int | None = None

@@ -18,8 +18,8 @@ from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.merge import merge
 from cogcli.core.refs import Target, parse_target
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import EVENT_TYPES, Written, row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import EVENT_TYPES, row_of
 from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
 
 
@@ -30,9 +30,9 @@ class Write(NamedTuple):
     strategy: str
     value: Any
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_written(self) -> Written:
         """The write as a closing event holds it."""
-        return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
+        return Written(target=self.target.text, strategy=self.strategy, value=self.value)
 
 
 class ReusedResult(NamedTuple):
@@ -44,7 +44,7 @@ class ReusedResult(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The result as the first event of the run that reuses it holds it."""
-        writes = [write.to_payload() for write in self.writes]
+        writes = [write.to_written().json for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
 

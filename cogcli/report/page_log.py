@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING, object_of, text_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.report.run_view import count_in
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.events.types import row_of
 from cogcli.report.run_view import Branch, LoopView, RunView, StepView, Used, branches, count_in, texts_of
 from cogcli.report.turns import TurnFold
 

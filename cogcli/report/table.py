@@ -8,8 +8,8 @@ from typing import Any
 
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.terminal_text import truncate_bytes, visible
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import Branch
 

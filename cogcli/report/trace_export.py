@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
 from cogcli.report.chrome import chrome

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.events.types import row_of
 from cogcli.report.run_view import StepView, Used, texts_of
 
 _VETOES: Final = ("deny", "refuse")

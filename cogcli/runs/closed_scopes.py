@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.core.step_path import StepPath
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
-from cogcli.events.types import row_of
+from cogcli.declarations.events import RunTerminated, row_of
+from cogcli.events.envelope import Draft, Event, draft_of
 
 FULL_DISK: Final = "env.disk"
 ScopeKey = tuple[str | None, str | None]
@@ -78,12 +77,11 @@ def find_full_disk(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
     message = "the disk was full: nothing more could be recorded"
     hint = "free space, then run it again"
     error = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
-    return build.run_terminated(
-        run_id,
+    payload = RunTerminated(
         status="error",
         status_reason=FULL_DISK,
         outputs={},
         error=error,
         required_missing=[],
-        metrics=metrics,
     )
+    return draft_of(payload, run_id, metrics=metrics)

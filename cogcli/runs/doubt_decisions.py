@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 
 from cogcli.core.calls import HARMLESS, Answer, Attempt
 from cogcli.core.errors import EffectInDoubtError, UsageError
+from cogcli.declarations.events import CallRetried
+from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
 from cogcli.engine.probe import ask_probe, is_promise
 from cogcli.engine.tasks import Effects
 from cogcli.episode.journal import Journal
-from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, draft_of
 from cogcli.runs.log_index import LogIndex
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
@@ -157,15 +158,22 @@ class OpenDoubts:
         """Append a resolution as `policy.decided`, durable, and return it; nothing for None."""
         if resolution is None:
             return None
-        draft = build.doubt_decided(
-            intent.run_id or "",
-            intent.step_id or "",
-            choice=resolution.choice,
-            speaker=resolution.by,
-            capability=intent.payload["capability"],
+        payload = PolicyDecided(
+            decision="allow" if resolution.choice in ("rerun", "done") else "veto",
+            verdict=resolution.choice,
             reason=resolution.reason,
-            caused_by=intent.id,
+            rule=IN_DOUBT,
+            enforced=True,
+            capability=intent.payload["capability"],
+            step_id=intent.step_id or "",
             output=resolution.output,
+        )
+        draft = draft_of(
+            payload,
+            intent.run_id or "",
+            step_id=intent.step_id or "",
+            speaker=resolution.by,
+            caused_by=intent.id,
         )
         event = self._journal.append(draft, durable=True)
         self._log.decisions[intent.run_id, intent.step_id] = event
@@ -175,16 +183,17 @@ class OpenDoubts:
         """Append `call.retried` with the reason `resumed`; `key` is the idempotency key instead of a closed one."""
         run_id, step_id = intent.run_id or "", intent.step_id or ""
         repeats = self._log.repeats.get((run_id, step_id), ())
-        payload = {
-            "attempt": 2 + len(repeats) + self._log.resumptions.get((run_id, step_id), 0),
-            "binding": intent.payload.get("binding"),
-            "service": intent.payload.get("service"),
-            "reason": "resumed",
-            "wait_ms": 0,
-            **({"idempotency_key": key} if key else {}),
-        }
+        payload = CallRetried(
+            step_id=step_id,
+            attempt=2 + len(repeats) + self._log.resumptions.get((run_id, step_id), 0),
+            binding=intent.payload.get("binding"),
+            service=intent.payload.get("service"),
+            reason="resumed",
+            wait_ms=0,
+            idempotency_key=key or None,
+        )
         speaker = intent.agent_id or "system"
-        draft = build.call_retried(run_id, step_id, payload=payload, speaker=speaker)
+        draft = draft_of(payload, run_id, step_id=step_id, speaker=speaker)
         self._journal.append(draft, durable=intent.payload.get("side_effects") in ("effect", "idempotent"))
 
 

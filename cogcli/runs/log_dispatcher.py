@@ -15,12 +15,12 @@ from typing import NoReturn
 
 from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.declarations.events import row_of
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.ports import RecordedCall
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.runs.log_index import LogIndex, error_of, is_of_probe
 
 

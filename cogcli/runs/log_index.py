@@ -22,12 +22,12 @@ from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import EVENT_TYPES, row_of
+from cogcli.declarations.governance_events import IN_DOUBT
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import another_tools, unreadable
-from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import ActiveTime, Draft, Event
-from cogcli.events.types import EVENT_TYPES, row_of
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write
 from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey

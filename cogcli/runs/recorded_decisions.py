@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.redact import MASK
-from cogcli.events.build import IN_DOUBT
+from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import IN_DOUBT
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.governance.run_policy import (
     Facts,
     JudgedCall,

@@ -1,6 +1,6 @@
 """What the events of a log have to hold for a run to be continued, repeated or replayed from it.
 
-`events/payloads.py` leaves members of the first event open, since older logs and other tools hold others.
+`declarations/events.py` leaves members of the first event open, since older logs and other tools hold others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cogcli.events.payloads import problem_of
+from cogcli.declarations.checked import problem_of
 
 _NO_MODEL: Final = "template"
 _Seconds = Annotated[float, Field(gt=0)]

@@ -17,10 +17,10 @@ from cogcli.core.calls import HARMLESS, Answer, Attempt, BindingChain, recorded_
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.redact import Redactor
+from cogcli.declarations.events import row_of
 from cogcli.engine.tasks import Cancelled, Unanswered
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event, mask_payload
-from cogcli.events.types import row_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.log_dispatcher import LogDispatcher
 from cogcli.runs.log_index import LogIndex

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from cogcli.core.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import RunPaused
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome, name_step
 from cogcli.engine.run import Finished
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 from cogcli.mapping.apply import rebuild
 from cogcli.report.run_fold import ask_of
 from cogcli.runs.closed_scopes import find_full_disk
@@ -208,5 +209,5 @@ def _pause(journal: Journal, log: LogIndex) -> None:
     with suppress(CogcliError):
         if log.last is not None and log.last.event_type != "run.paused":
             reason = "effect.in-doubt: the disk was full, and an effect may have happened"
-            journal.append(build.run_paused(log.root or "", reason=reason), durable=True)
+            journal.append(draft_of(RunPaused(reason=reason), log.root or ""), durable=True)
         persist_pending(journal)

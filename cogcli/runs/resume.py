@@ -16,14 +16,15 @@ from cogcli.core.errors import EnvironmentRefusal, PolicyApprovalError, RunTimeo
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import Redactor
 from cogcli.core.terminal_text import is_plain_name
+from cogcli.declarations.events import RunResumed
+from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRejected
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import SKILL
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
-from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, draft_of
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
@@ -308,27 +309,33 @@ class _Resumption(NamedTuple):
         if request.head:
             reason += f", what was allowed up to {request.head} given again"
         checkpoint = {"offset": last.seq, "event": last.id}
-        draft = build.run_resumed(
-            self.log.root or "",
+        payload = RunResumed(
             reason=reason,
             checkpoint=checkpoint,
-            caused_by=last.id,
-            changed_specs=changed,
+            changed_specs=list(changed),
             timeout_seconds=None if request.abort else request.timeout,
         )
-        self.journal.append(draft)
+        self.journal.append(draft_of(payload, self.log.root or "", caused_by=last.id))
 
     def _append_answer(self, asked: Event, *, granted: bool) -> None:
-        payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
         by, role = _approver(asked, self.request.by)
-        of_gate = {"role": role, "os_user": _os_user()} if "approver_roles" in asked.payload else {}
-        draft = build.approval_answered(
-            asked.run_id or "",
-            asked.step_id or "",
-            granted=granted,
+        of_gate = "approver_roles" in asked.payload
+        answer = ApprovalGranted if granted else ApprovalRejected
+        payload = answer(
             approval_id=asked.payload["approval_id"],
+            capability=asked.payload["capability"],
+            step_id=asked.payload["step_id"],
+            action_hash=asked.payload["action_hash"],
+            reason=self.request.reason,
+            role=role if of_gate else None,
+            os_user=_os_user() if of_gate else None,
             by=by,
-            payload={**payload, "reason": self.request.reason, **of_gate},
+        )
+        draft = draft_of(
+            payload,
+            asked.run_id or "",
+            step_id=asked.step_id or "",
+            speaker=f"human:{by}",
         )
         self.log.note_answer(self.journal.append(draft, durable=True))
 

@@ -19,10 +19,10 @@ from cogcli.core.canonical import compact
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.engine.tasks import Cancelled
 from cogcli.episode.journal import Journal
 from cogcli.events.envelope import Draft, Event
-from cogcli.events.types import row_of
 from cogcli.runs.log_dispatcher import LogDispatcher, error_of_ending
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import Control

@@ -26,7 +26,7 @@ from cogcli.specs.shape import (
     ListOf,
     MapOf,
     NumberShape,
-    Record,
+    RecordShape,
     Text,
     is_ignored,
     record,
@@ -71,7 +71,7 @@ _METADATA: Final[Keys] = {
 }
 
 
-def binding_shape(protocols: Protocols) -> Record:
+def binding_shape(protocols: Protocols) -> RecordShape:
     """The shape of a binding."""
     return record(
         {

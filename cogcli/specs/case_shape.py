@@ -23,8 +23,8 @@ from cogcli.specs.shape import (
     ListOf,
     MapOf,
     NumberShape,
-    Record,
     RecordKey,
+    RecordShape,
     Text,
     record,
     required,
@@ -101,7 +101,7 @@ _CASE: Final = record(
         "needs": ListOf(_NAME),
     }
 )
-CASES: Final = Record({**_CASE.keys, "cases": RecordKey(ListOf(_CASE, least=1))})
+CASES: Final = RecordShape({**_CASE.keys, "cases": RecordKey(ListOf(_CASE, least=1))})
 """A file: the keys of its one case, or a list of several."""
 
 

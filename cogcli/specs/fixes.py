@@ -15,7 +15,7 @@ from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import KeyPath, Problem, did_you_mean, meant_by
 from cogcli.core.redact import names_secret
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
+from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
 from cogcli.specs.shapes import check_file, shape_of
 from cogcli.specs.skill import NESTED
 from cogcli.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
@@ -181,7 +181,7 @@ def _spot(shape: Shape, value: Any, path: KeyPath, source: str) -> _FaultPlace:
 
 def _inner(shape: Shape, step: Any) -> Shape:
     """The shape of a member; the shape itself, which answers nothing there, where it has none."""
-    if isinstance(shape, Record) and step in shape.keys:
+    if isinstance(shape, RecordShape) and step in shape.keys:
         return shape.keys[step].shape
     if isinstance(shape, MapOf):
         return shape.value
@@ -190,7 +190,7 @@ def _inner(shape: Shape, step: Any) -> Shape:
 
 def _right_name(spot: _FaultPlace) -> Iterator[_Answer]:
     """The one key that is meant, which is not there yet."""
-    if isinstance(spot.holder, Record):
+    if isinstance(spot.holder, RecordShape):
         meant = _meant(spot.key, list(spot.holder.keys))
         if meant and meant not in spot.siblings:
             yield _Answer(name=meant)

@@ -10,7 +10,7 @@ from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
-from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, record, required
+from cogcli.specs.shape import Data, ListOf, MapOf, RecordShape, Text, clean, is_ignored, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.yaml.positions import Places
 
@@ -37,12 +37,12 @@ OVERRIDES: Final = record(
 _NAMES: Final = record({"services": required(MapOf(Data(), name=PLAIN_REF), nullable=True)})
 
 
-def services_shape(protocols: Protocols) -> Record:
+def services_shape(protocols: Protocols) -> RecordShape:
     """The shape of a file with several services."""
     return record({"services": required(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)})
 
 
-def _entry_shape(protocols: Protocols) -> Record:
+def _entry_shape(protocols: Protocols) -> RecordShape:
     return record({name: key for name, key in service_shape(protocols).keys.items() if name != "id"})
 
 

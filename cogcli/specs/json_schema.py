@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
+from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill_shape import STEP
 
@@ -111,7 +111,7 @@ def page_path(shape: Shape, at: KeyPlace) -> KeyPlace:
         return "field", ""
     if shape is STEP:
         return "skill", "steps[]"
-    if isinstance(shape, Record) and at in (("services", "services.NAME"), ("case", "cases[]")):
+    if isinstance(shape, RecordShape) and at in (("services", "services.NAME"), ("case", "cases[]")):
         return at[0].removesuffix("s"), ""
     return at
 
@@ -180,7 +180,7 @@ class _SchemaWriter:
             schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
         return {**schema, "additionalProperties": value}
 
-    def record(self, shape: Record, at: KeyPlace) -> dict[str, Any]:
+    def record(self, shape: RecordShape, at: KeyPlace) -> dict[str, Any]:
         """The schema of a record, whose keys are explained."""
         kind, path = at
         properties = {}

@@ -21,7 +21,7 @@ from cogcli.specs.credentials import (
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service import names_in_address
-from cogcli.specs.shape import Keys, ListOf, MapOf, Record, Text, record, required
+from cogcli.specs.shape import Keys, ListOf, MapOf, RecordShape, Text, record, required
 
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
@@ -70,7 +70,7 @@ _COMMON: Final[Keys] = {
 }
 
 
-def service_shape(protocols: Protocols) -> Record:
+def service_shape(protocols: Protocols) -> RecordShape:
     """The shape of a service: the common keys, and those of every protocol."""
     own = {key: shape for protocol in protocols.values() for key, shape in protocol.grammar().keys.items()}
     kind = required(Text(choices=tuple(protocols)))

@@ -78,7 +78,7 @@ class RecordKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordShape:
     """A mapping of known keys. `thing` precedes its `id` in messages: ``step `sum` ``; `open` allows other keys."""
 
     keys: dict[str, RecordKey]
@@ -97,18 +97,18 @@ class Either:
         return next((option for option in self.options if kind_of(value) == KIND[type(option)]), None)
 
 
-Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | Record | Either
+Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | Either
 Keys = Mapping[str, "Shape | RecordKey | Keys"]
 """The keys of a record as they are written: optional unless they are `required`; a mapping is a record itself."""
 
 
-def record(keys: Keys, *, thing: str = "", open: bool = False) -> Record:
+def record(keys: Keys, *, thing: str = "", open: bool = False) -> RecordShape:
     """A record of these keys."""
     found = {}
     for name, key in keys.items():
         shape = record(key) if isinstance(key, Mapping) else key
         found[name] = shape if isinstance(shape, RecordKey) else RecordKey(shape)
-    return Record(found, thing, open)
+    return RecordShape(found, thing, open)
 
 
 def required(shape: Shape, *, nullable: bool = False) -> RecordKey:
@@ -122,7 +122,7 @@ def either(*options: Shape) -> Either:
 
 
 KIND: Final = {
-    Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", Record: "object",
+    Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", RecordShape: "object",
 }  # fmt: skip
 """The name of the kind of value that each shape takes; `Data` takes any."""
 
@@ -142,7 +142,7 @@ def clean(shape: Shape, value: Any) -> Any:
         return {n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)}
     if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
         return int(value)
-    if not isinstance(shape, Record) or not isinstance(value, dict):
+    if not isinstance(shape, RecordShape) or not isinstance(value, dict):
         return value
     kept = {}
     for name, item in value.items():

@@ -13,7 +13,18 @@ from cogcli.core.jsonvalue import kind_of, preview
 from cogcli.core.problems import KeyPath, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
+from cogcli.specs.shape import (
+    KIND,
+    Data,
+    Either,
+    ListOf,
+    MapOf,
+    NumberShape,
+    RecordShape,
+    Shape,
+    Text,
+    is_ignored,
+)
 
 
 def check_shape(shape: Shape, value: Any, report: ProblemReport) -> None:
@@ -64,7 +75,7 @@ def _check(shape: Shape, value: Any, spot: _Spot) -> None:
         _check_list(shape, value, spot)
     elif isinstance(shape, MapOf):
         _check_map(shape, value, spot)
-    elif isinstance(shape, Record):
+    elif isinstance(shape, RecordShape):
         _check_record(shape, value, spot)
 
 
@@ -120,7 +131,7 @@ def _check_map(shape: MapOf, value: dict[str, Any], spot: _Spot) -> None:
         _check(shape.value, item, spot.below(name))
 
 
-def _check_record(shape: Record, value: dict[str, Any], spot: _Spot) -> None:
+def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> None:
     report, path = spot.report, spot.path
     if shape.thing:
         own = value.get("id")
@@ -143,10 +154,10 @@ def _check_record(shape: Record, value: dict[str, Any], spot: _Spot) -> None:
             report.error("key.missing", path, f"{spot.subject}: key `{prefix}{name}` is missing")
 
 
-def _misplaced(name: str, shape: Record) -> str:
+def _misplaced(name: str, shape: RecordShape) -> str:
     """A hint for a key that a member of the mapping takes; empty for any other."""
     inner = {outer: key.shape for outer, key in shape.keys.items()}
-    homes = (outer for outer, each in inner.items() if isinstance(each, Record) and name in each.keys)
+    homes = (outer for outer, each in inner.items() if isinstance(each, RecordShape) and name in each.keys)
     return next((f"write it below `{outer}`" for outer in homes), "")
 
 

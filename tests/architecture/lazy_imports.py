@@ -27,7 +27,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/run_report.py": 1, "cli/run_skill.py": 2, "cli/trace_episode.py": 5,
         "cli/trace_tree.py": 2, "cli/trace_views.py": 1,
     },
-    "payload models need pydantic, which no run loads; a journal is for those who write": {
+    "what checks payloads needs pydantic, which no run loads; a journal is for those who write": {
+        "declarations/record.py": 1,
         "episode/damage.py": 1, "episode/foreign_log.py": 1, "episode/listing/episode_row.py": 1,
         "episode/store.py": 2,
     },
@@ -66,5 +67,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 145
+MOST: Final = 146
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""

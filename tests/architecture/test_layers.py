@@ -15,6 +15,7 @@ FLOORS = {
     "schema": 2,
     "yaml": 2,
     "documents": 3,
+    "declarations": 3,
     "specs": 4,
     "state": 4,
     "events": 4,
@@ -35,7 +36,7 @@ FLOORS = {
     "app": 10,
     "cli": 11,
 }
-PURE = ("state", "events", "mapping", "governance", "context", "report", "agent")
+PURE = ("declarations", "state", "events", "mapping", "governance", "context", "report", "agent")
 IMPURE = {
     "os", "io", "pathlib", "tempfile", "shutil", "subprocess", "socket", "ssl", "http", "urllib", "httpx", "requests",
     "threading", "multiprocessing", "concurrent", "asyncio", "random", "secrets", "uuid", "sqlite3", "signal",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.project import Project, Result
 
+from cogcli.declarations.checked import problem_of
 from cogcli.episode.log_reader import EventLog
-from cogcli.events.payloads import problem_of
 
 FILE = "packs/support-desk/4.0.0.yaml"
 GATE = "GATE_FINANCE_APPROVAL"

@@ -12,9 +12,9 @@ import pytest
 from support.agent_desk import PAID, episode_of, with_ledger
 from support.project import Project, Result
 
+from cogcli.declarations.checked import problem_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.envelope import Event
-from cogcli.events.payloads import problem_of
 from cogcli.models.port import ModelReply
 from cogcli.models.transcript import read_transcript
 

@@ -20,12 +20,14 @@ from fakes.specs import capability, skill, step
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.declarations.events import RunPaused
 from cogcli.engine.run import execute
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
+from cogcli.events.envelope import draft_of
 
 LINEAR = FLOWS[0]
 
@@ -128,8 +130,6 @@ class Jumping(FakeClock):
 
 
 def test_clocks_that_jump_change_no_order(tmp_path: Path) -> None:
-    from cogcli.events import build
-
     ids = FakeIds(0)
     journal = Store(tmp_path).create(
         f"ep_{ids.ulid()}",
@@ -139,7 +139,7 @@ def test_clocks_that_jump_change_no_order(tmp_path: Path) -> None:
         redactor=Redactor(),
     )
     for number in range(12):
-        journal.append(build.run_paused("run_00000000000000aa", reason=str(number)))
+        journal.append(draft_of(RunPaused(reason=str(number)), "run_00000000000000aa"))
     journal.close()
     events = [event for _, event in EventLog(journal.directory)]
     assert [event.payload["reason"] for event in events] == [str(number) for number in range(12)]

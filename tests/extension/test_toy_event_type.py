@@ -1,5 +1,5 @@
-"""An event type is a row of `events/types.EVENT_TYPES` and a model, with a reducer where it changes state: it is
-drafted, chained, checked, reduced, counted, indexed and shown by code that does not name it."""
+"""An event type is one record, with a reducer where it changes state: it is drafted, chained, checked, reduced,
+counted, indexed and shown by code that does not name it. A field of it is one line of that record."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from fakes.logged import is_clean
 
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.declarations.checked import problem_of
+from cogcli.declarations.event_type import Count, EventType, Payload
+from cogcli.declarations.events import (
+    EVENT_TYPES,
+    PAYLOAD_OF,
+    PlanCreated,
+    RunStarted,
+    RunTerminated,
+    SkillRef,
+)
 from cogcli.episode.log_fold import Counters
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
-from cogcli.events import build, payloads
-from cogcli.events.envelope import Draft, Event
-from cogcli.events.types import EVENT_TYPES, EventType
+from cogcli.events.envelope import Event, draft_of
 from cogcli.mapping.apply import REDUCERS, apply, initial_state, rebuild
 from cogcli.report.table import EventLines
 from cogcli.report.trace_export import trace_spans
@@ -28,10 +36,19 @@ from cogcli.state.execution import ExecutionState
 STAMP = "2026-01-01T00:00:00.000000Z"
 
 
-class ToyNoted(payloads.Payload):
+class ToyNoted(Payload):
     """A note."""
 
+    event = EventType(
+        "toy.noted",
+        "governance",
+        reduced=True,
+        decides=True,
+        words=("decision",),
+        attributes=("decision",),
+    )
     decision: str
+    weight: Count = 0
 
 
 def note(state: ExecutionState, event: Event) -> None:
@@ -40,19 +57,18 @@ def note(state: ExecutionState, event: Event) -> None:
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = EventType(
-        "governance", "ToyNoted", reduced=True, decides=True, words=("decision",), attributes=("decision",)
-    )
-    monkeypatch.setitem(EVENT_TYPES, "toy.noted", row)
-    monkeypatch.setattr(payloads, "ToyNoted", ToyNoted, raising=False)
+    monkeypatch.setitem(EVENT_TYPES, "toy.noted", ToyNoted.event)
+    monkeypatch.setitem(PAYLOAD_OF, "toy.noted", ToyNoted)
     monkeypatch.setitem(REDUCERS, "toy.noted", note)
 
 
 def test_a_new_type_is_a_row_a_model_and_a_reducer() -> None:
     start = Event(0, "ev_1", STAMP, "ep_1", "run_1", "t", "start", "run.started", {})
     event = Event(1, "ev_2", STAMP, "ep_1", "run_1", "t", "governance", "toy.noted", {"decision": "audit"})
-    assert payloads.problem_of("toy.noted", event.payload) is None
-    assert payloads.problem_of("toy.noted", {}) is not None
+    assert problem_of("toy.noted", event.payload) is None
+    assert problem_of("toy.noted", {}) == "payload.decision: Field required"
+    weighed = ToyNoted(decision="audit", weight=-1).json
+    assert problem_of("toy.noted", weighed) == "payload.weight: Input should be greater than or equal to 0"
     state = initial_state(start)
     apply(state, event)
     assert state.iteration == 1
@@ -76,19 +92,22 @@ def test_it_is_chained_projected_sealed_and_verified(tmp_path: Path) -> None:
         redactor=Redactor(),
     )
     run = "run_000000000000000a"
-    journal.append(
-        build.run_started(
-            run, task="a task", skill={"id": "t.s", "version": "1.0.0"}, inputs={}, frame={}, options={}, seed=0,
-            tags={}, pins={},
-        )
-    )  # fmt: skip
-    journal.append(build.plan_created(run, rationale="", step_records=[], steps=[]))
-    journal.append(Draft("toy.noted", "governance", run, {"decision": "audit"}))
-    journal.append(
-        build.run_terminated(
-            run, status="ok", status_reason=None, outputs={}, error=None, required_missing=[], metrics=None
-        )
+    start = RunStarted(
+        task="a task",
+        seed=0,
+        using="runner",
+        skill=SkillRef(id="t.s", version="1.0.0"),
+        inputs={},
+        frame={},
+        options={},
+        tags={},
+        pins={},
+        parent_run_id=None,
     )
+    plan = PlanCreated(source="", rationale="", step_records=[], steps=[])
+    end = RunTerminated(status="ok", status_reason=None, outputs={}, error=None, required_missing=[])
+    for payload in (start, plan, ToyNoted(decision="audit"), end):
+        journal.append(draft_of(payload, run))
     seal(journal)
     journal.close()
     assert is_clean(verify(journal.directory))

@@ -10,7 +10,7 @@ from fakes.runner import ScriptedRunner, gives
 from fakes.runs import replayed, run
 
 from cogcli.core.merge import STRATEGIES, Strategy
-from cogcli.events.payloads import problem_of
+from cogcli.declarations.checked import problem_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.lineage import NOTHING, Lineage
 from cogcli.report.run_fold import fold

@@ -13,7 +13,7 @@ from cogcli.specs.shape import (
     ListOf,
     MapOf,
     NumberShape,
-    Record,
+    RecordShape,
     Shape,
     Text,
 )
@@ -44,7 +44,7 @@ def rows(shape: Shape, path: str = "", apart: Mapping[int, str] = ELSEWHERE) -> 
         value = shape.item if isinstance(shape, ListOf) else shape.value
         if id(value) not in apart:
             yield from rows(value, f"{path}[]" if isinstance(shape, ListOf) else f"{path}.NAME", apart)
-    elif isinstance(shape, Record):
+    elif isinstance(shape, RecordShape):
         for name, key in shape.keys.items():
             below = f"{path}.{name}" if path else name
             yield Row(below, type_of(key.shape, apart), key.required)
@@ -71,7 +71,7 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
         kind = "integer" if shape.whole else "number"
         above = "" if shape.above is None else f", above {_number(shape.above)}"
         return kind + above + _range(shape.least, shape.most)
-    return {Boolean: "boolean", Data: "any", Record: "mapping"}[type(shape)]
+    return {Boolean: "boolean", Data: "any", RecordShape: "mapping"}[type(shape)]
 
 
 def _range(least: float | None, most: float | None) -> str:

@@ -12,8 +12,8 @@ from cogcli.app.settings import Settings
 from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.events import row_of
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun
 from cogcli.runs.results import Control, RunResult

@@ -12,6 +12,7 @@ import orjson
 from cogcli.core.canonical import digest
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
+from cogcli.declarations.events import row_of
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
@@ -23,7 +24,6 @@ from cogcli.episode.project import is_snapshot, snapshot_outcomes, state_bytes
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
 from cogcli.events.envelope import Event
-from cogcli.events.types import row_of
 
 LONGEST_SHOWN: Final = 200
 """Characters of a value in a finding."""

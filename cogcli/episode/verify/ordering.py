@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.checked import problem_of
+from cogcli.declarations.events import EVENT_TYPES, row_of
 from cogcli.episode.layout import EVENTS, Finding, error_finding
 from cogcli.events.envelope import Event
-from cogcli.events.payloads import problem_of
-from cogcli.events.types import EVENT_TYPES, row_of
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
 

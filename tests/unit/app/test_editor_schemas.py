@@ -13,7 +13,7 @@ from support.project import Project
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.schemas import SPECS, schema
-from cogcli.specs.shape import Either, ListOf, MapOf, Record, Shape, Text
+from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape, Text
 from cogcli.specs.shapes import shape_of
 from cogcli.yaml.reader import parse
 
@@ -49,7 +49,7 @@ def choices(shape: Shape, seen: set[int]) -> Iterator[tuple[str, ...]]:
             yield from choices(option, seen)
     elif isinstance(shape, ListOf | MapOf):
         yield from choices(shape.item if isinstance(shape, ListOf) else shape.value, seen)
-    elif isinstance(shape, Record):
+    elif isinstance(shape, RecordShape):
         for key in shape.keys.values():
             yield from choices(key.shape, seen)
 

@@ -12,11 +12,11 @@ from fakes.sink import MemorySink
 from fakes.specs import skill
 
 from cogcli.cognition.model_calls import AnsweredCall, ModelCalls, request_of_log
+from cogcli.declarations.events import row_of
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Limit, RootRun, execute
 from cogcli.engine.tasks import Effects, Spawn
-from cogcli.events.types import row_of
 from cogcli.models import port
 from cogcli.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
 

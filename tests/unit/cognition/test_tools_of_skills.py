@@ -12,7 +12,7 @@ from fakes.support_desk import CAPABILITIES, pack, raw_pack
 
 from cogcli.cognition.invocation import Invocation
 from cogcli.context.compiler import compile_context
-from cogcli.events.payloads import problem_of
+from cogcli.declarations.checked import problem_of
 from cogcli.specs.pack import Pack
 
 LOOK = skill(

@@ -10,7 +10,7 @@ from fakes.specs import capability, skill, step
 
 from cogcli.core.calls import Answer
 from cogcli.core.errors import ServerFaultError, TransportError
-from cogcli.events.payloads import problem_of
+from cogcli.declarations.checked import problem_of
 
 A = capability("c.a")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from cogcli.core.redact import Redactor
 from cogcli.core.system import Clock, FakeClock, FakeIds
+from cogcli.declarations.events import ENDINGS, PlanCreated, RunStarted, RunTerminated, StepStarted
 from cogcli.episode.journal import Journal
 from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import Draft, Event, draft_of
 
 RUN = "run_00000000000000aa"
 CHILD = "run_00000000000000bb"
@@ -49,13 +49,14 @@ START: dict[str, Any] = {
     "using": "runner",
     "tags": {"team": "platform"},
     "selection": {},
+    "parent_run_id": None,
     "pins": {"specs": {}, "policy": None, "cogcli": "0.1.0", "python": "3.11"},
 }
 
 
 def started(journal: Journal, **changes: Any) -> Event:
     """The first event."""
-    return journal.append(build.run_started(RUN, **{**START, **changes}))
+    return journal.append(draft_of(RunStarted(**{**START, **changes}), RUN))
 
 
 def planned(
@@ -77,7 +78,8 @@ def planned(
         )
         before = [step_id]
     labels = [f"{record['kind']}:{record['description']}" for record in records]
-    return journal.append(build.plan_created(RUN, rationale="in order", step_records=records, steps=labels))
+    plan = PlanCreated(source="planner.skill", rationale="in order", step_records=records, steps=labels)
+    return journal.append(draft_of(plan, RUN, speaker="planner.skill"))
 
 
 def began(journal: Journal, step_id: str, *, run_id: str = RUN, **payload: Any) -> Event:
@@ -95,7 +97,8 @@ def began(journal: Journal, step_id: str, *, run_id: str = RUN, **payload: Any) 
         "decision": {"verdict": "allow", "policy": "builtin.default"},
         **payload,
     }
-    return journal.append(build.step_started(run_id, step_id, speaker="read_local", payload=body))
+    intent = StepStarted(step_id=step_id, **body)
+    return journal.append(draft_of(intent, run_id, step_id=step_id, speaker="read_local"))
 
 
 def ended(
@@ -125,12 +128,11 @@ def ended(
     if intent is not None:
         metrics = {"started_at": intent.timestamp, "completed_at": intent.timestamp, "duration_ms": 12}
     return journal.append(
-        build.step_finished(
+        draft_of(
+            ENDINGS[ending](step_id=step_id, **{**body, **payload}),
             run_id,
-            step_id,
-            ending=ending,
+            step_id=step_id,
             speaker="read_local" if intent else "system",
-            payload={**body, **payload},
             metrics=metrics,
             caused_by=intent.id if intent else None,
         )
@@ -144,9 +146,11 @@ def terminated(journal: Journal, status: str = "ok", **changes: Any) -> Event:
         "outputs": {"notes": "three features"},
         "error": None,
         "required_missing": [],
-        "metrics": {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 4},
     }
-    return journal.append(build.run_terminated(RUN, status=status, **{**given, **changes}), durable=True)
+    metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 4}
+    metrics = changes.pop("metrics", metrics)
+    payload = RunTerminated(status=status, **{**given, **changes})  # type: ignore[arg-type]
+    return journal.append(draft_of(payload, RUN, metrics=metrics), durable=True)
 
 
 def written(target: str, value: Any, strategy: str = "overwrite") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.core.errors import CogcliError
+from cogcli.declarations.events import RunResumed
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.listing import episode_listing as surveying
 from cogcli.episode.listing import episode_row
@@ -26,7 +27,7 @@ from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 
 EVERYTHING = EpisodeFilter()
 
@@ -396,7 +397,7 @@ def test_a_run_that_was_resumed_took_its_sittings_alone(
     assert read_row(journal.directory).duration_ms == milliseconds_between(begun.timestamp, paused.timestamp)
     again = sample.reopened(journal.directory).journal  # more than a minute later
     checkpoint = {"offset": 1, "event": paused.id}
-    draft = build.run_resumed(sample.RUN, reason="resumed", checkpoint=checkpoint, caused_by=paused.id)
+    draft = draft_of(RunResumed(reason="resumed", checkpoint=checkpoint), sample.RUN, caused_by=paused.id)
     resumed = again.append(draft)
     for _ in range(8):
         last = sample.began(again, "read")

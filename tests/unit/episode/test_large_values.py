@@ -16,6 +16,7 @@ from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.declarations.events import RunResumed
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.large_values import IN_FULL, SMALL, BlobReader, refer, shorten_values
@@ -25,7 +26,7 @@ from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.check import verify
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 
 BIG = "x" * SMALL
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}
@@ -281,9 +282,7 @@ def test_a_log_that_names_no_rules_is_continued_under_the_first(tmp_path: Path) 
         (directory / name).write_bytes((GOLDENS / "paused" / name).read_bytes())
     reopened = reopen(directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
     run = reopened.events[0].run_id or ""
-    reopened.journal.append(
-        build.run_resumed(run, reason=BIG * 20, checkpoint={"input": {"text": BIG}}, caused_by=None)
-    )
+    reopened.journal.append(draft_of(RunResumed(reason=BIG * 20, checkpoint={"input": {"text": BIG}}), run))
     reopened.journal.close()
     last = json.loads((directory / "events.jsonl").read_bytes().splitlines()[-1])
     assert is_reference(last["payload"]["reason"])
@@ -329,7 +328,7 @@ def test_one_sitting_never_lasts_longer_than_its_timestamps_say(tmp_path: Path) 
 def test_a_resumed_run_lasts_as_long_as_its_sittings(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
-    journal.append(build.run_resumed(sample.RUN, reason="again", checkpoint={}, caused_by=None))
+    journal.append(draft_of(RunResumed(reason="again", checkpoint={}), sample.RUN))
     metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 5000}
     sample.terminated(journal, metrics=metrics)
     seal(journal)

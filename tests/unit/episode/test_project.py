@@ -10,12 +10,12 @@ import sample_episode as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cogcli.declarations.events import RunStarted, RunTerminated
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Event, draft_of
 from cogcli.mapping.apply import rebuild
 from cogcli.state.execution import snapshot
 
@@ -185,18 +185,21 @@ def nested_run(tmp_path: Path) -> Path:
     sample.planned(journal, ("outer", "act", "Nested"))
     intent = sample.began(journal, "outer", binding=None, capability=None, service=None, uses="skill:a.b")
     journal.append(
-        build.run_started(
+        draft_of(
+            RunStarted(
+                using="runner",
+                task="inner",
+                skill={"id": "a.b", "version": "1.0.0"},
+                inputs={},
+                frame={},
+                options={},
+                seed=0,
+                tags={},
+                pins={},
+                selection={},
+                parent_run_id=sample.RUN,
+            ),
             sample.CHILD,
-            task="inner",
-            skill={"id": "a.b", "version": "1.0.0"},
-            inputs={},
-            frame={},
-            options={},
-            seed=0,
-            tags={},
-            pins={},
-            selection={},
-            parent_run_id=sample.RUN,
             step_id="outer",
         )
     )
@@ -206,14 +209,15 @@ def nested_run(tmp_path: Path) -> Path:
         journal, "outer/step", inner, run_id=sample.CHILD, output={}, writes=writes, result_artifacts=["x"]
     )
     journal.append(
-        build.run_terminated(
+        draft_of(
+            RunTerminated(
+                status="ok",
+                status_reason=None,
+                outputs={"child": 1},
+                error=None,
+                required_missing=[],
+            ),
             sample.CHILD,
-            status="ok",
-            status_reason=None,
-            outputs={"child": 1},
-            error=None,
-            required_missing=[],
-            metrics=None,  # type: ignore[arg-type]
             step_id="outer",
         )
     )

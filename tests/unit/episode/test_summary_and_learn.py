@@ -10,11 +10,13 @@ import sample_episode as sample
 from fakes.logged import event
 
 from cogcli.core.canonical import digest
+from cogcli.declarations.events import CallRetried
+from cogcli.declarations.governance_events import GateDecided
 from cogcli.episode import learn
 from cogcli.episode.document_models import Proposal
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.seal import seal
-from cogcli.events import build
+from cogcli.events.envelope import draft_of
 
 
 def eventful(runs_dir: Path) -> Path:
@@ -49,7 +51,7 @@ def eventful(runs_dir: Path) -> Path:
         "reason": "",
         "enforced": False,
     }
-    journal.append(build.gate_decided(sample.RUN, "stop@pre0", payload=payload, speaker="policy:g"))
+    journal.append(draft_of(GateDecided(**payload), sample.RUN, step_id="stop@pre0", speaker="policy:g"))
     error = {"code": "safety.gate", "message": "no", "retryable": False}
     sample.ended(journal, "stop", None, ending="vetoed", reason="safety.gate", uses="mail.send", error=error)
     sample.ended(journal, "never", None, ending="skipped", reason="dependency", uses="text.file.read")
@@ -62,8 +64,8 @@ def eventful(runs_dir: Path) -> Path:
 
 
 def retry(step: str, reason: str) -> Any:
-    payload = {"attempt": 2, "binding": "second", "service": "b", "reason": reason, "wait_ms": 0}
-    return build.call_retried(sample.RUN, step, payload=payload, speaker="second")
+    payload = CallRetried(step_id=step, attempt=2, binding="second", service="b", reason=reason, wait_ms=0)
+    return draft_of(payload, sample.RUN, step_id=step, speaker="second")
 
 
 def read(directory: Path, name: str) -> Any:

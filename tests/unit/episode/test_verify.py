@@ -511,7 +511,7 @@ def test_findings_of_one_kind_are_cut_short(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     for n in range(MOST + 50):
-        sample.ended(journal, f"s{n}", None, surprise=1)
+        sample.ended(journal, f"s{n}", None, latency_ms=-1)
     journal.close()
     found = [finding for finding in verify(journal.directory) if finding.code == "event.payload"]
     assert len(found) == MOST + 1

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from fakes.sink import event_of
 
-from cogcli.events import build
-from cogcli.events.envelope import PHASES, Draft, from_json, to_json
+from cogcli.declarations.events import RunAborting, StepCompleted
+from cogcli.events.envelope import Draft, draft_of, from_json, to_json
 
 
 def line(draft: Draft) -> dict[str, object]:
@@ -12,19 +11,18 @@ def line(draft: Draft) -> dict[str, object]:
 
 
 def test_keys_stand_in_the_order_of_the_format_and_absent_ones_are_left_out() -> None:
-    assert list(line(build.run_aborting("run_1", reason="r", signal="SIGINT"))) == [
+    assert list(line(draft_of(RunAborting(reason="r", signal="SIGINT"), "run_1"))) == [
         "seq", "id", "timestamp", "episode_id", "run_id", "trace_id", "phase", "event_type", "agent_id", "payload",
         "evidence_ids", "prev",
     ]  # fmt: skip
 
 
 def test_an_event_survives_its_line() -> None:
-    draft = build.step_finished(
+    draft = draft_of(
+        StepCompleted(step_id="s", uses="a.b"),
         "run_1",
-        "s",
-        ending="done",
+        step_id="s",
         speaker="b",
-        payload={"a": 1},
         metrics={"duration_ms": 1},
         caused_by="ev_1",
     )
@@ -32,36 +30,9 @@ def test_an_event_survives_its_line() -> None:
     assert from_json(to_json(event)) == event._replace(evidence_ids=[]) or from_json(to_json(event)) == event
 
 
-@pytest.mark.parametrize(
-    ("ending", "event_type", "status", "result"),
-    [
-        ("done", "step.completed", "done", "ok"),
-        ("failed", "step.failed", "failed", "error"),
-        ("skipped", "step.skipped", "skipped", "skipped"),
-        ("degraded", "step.degraded", "skipped", "skipped"),
-        ("vetoed", "step.vetoed", "vetoed", "vetoed"),
-    ],
-)
-def test_endings_decide_type_and_both_statuses(
-    ending: str, event_type: str, status: str, result: str
-) -> None:
-    draft = build.step_finished("run_1", "s", ending=ending, speaker="b", payload={}, metrics=None)
-    assert (draft.event_type, draft.payload["step_status"], draft.payload["result_status"]) == (
-        event_type,
-        status,
-        result,
-    )
-
-
-def test_every_draft_has_a_phase_of_the_vocabulary() -> None:
-    drafts = [
-        build.run_paused("run_1", reason="r"),
-        build.run_aborting("run_1", reason="r", signal="SIGINT"),
-        build.step_started("run_1", "s", speaker="b", payload={}),
-        build.step_answered("run_1", "s", output={}, attempts=[], speaker="b"),
-        build.call_retried("run_1", "s", payload={}, speaker="b"),
-        build.gate_decided("run_1", "s", payload={}, speaker="b"),
-        build.plan_created("run_1", rationale="", step_records=[], steps=[]),
-        build.state_projection("run_1", status="ok", outcomes={}, links={}, sha256="", size_bytes=0),
-    ]
-    assert {draft.phase for draft in drafts} <= set(PHASES)
+def test_type_phase_and_speaker_are_those_of_the_payload_unless_given() -> None:
+    payload = RunAborting(reason="r", signal="SIGINT")
+    draft = draft_of(payload, "run_1")
+    assert (draft.event_type, draft.phase, draft.agent_id) == ("run.aborting", "runtime", "system")
+    given = draft_of(payload, "run_1", phase="act", speaker="b")
+    assert (given.phase, given.agent_id) == ("act", "b")

@@ -272,7 +272,7 @@ def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reas
     assert LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict == "allow"
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
     assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate()
-    assert (policy.intuition_mode, policy.budgets.limits) == ("", {"turns": 2})
+    assert (policy.intuition_mode, policy.budgets.limits) == (None, {"turns": 2})
     policy.learn("a.b", {"x": 1}, NOW)
 
 

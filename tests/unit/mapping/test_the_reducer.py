@@ -6,8 +6,8 @@ from typing import Any
 from fakes.sink import event_of
 from fakes.states import whole
 
-from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.declarations.events import ENDINGS, PlanCreated, RunStarted, RunTerminated, StepStarted
+from cogcli.events.envelope import Draft, Event, draft_of
 from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 
@@ -28,13 +28,17 @@ class Log:
 def started(**given: Any) -> Draft:
     asked: dict[str, Any] = {
         "task": "t", "skill": {"id": "s.k", "version": "1.0.0"}, "inputs": {}, "frame": {}, "options": {}, "seed": 0,
-        "tags": {}, "pins": {},
+        "tags": {}, "pins": {}, "using": "runner", "parent_run_id": None,
     }  # fmt: skip
-    return build.run_started(RUN, **{**asked, **given})
+    return draft_of(RunStarted(**{**asked, **given}), RUN)
+
+
+def begun(step: str) -> Draft:
+    return draft_of(StepStarted(step_id=step, uses="g.a"), RUN, step_id=step, speaker="b")
 
 
 def finished(step: str, ending: str = "done", **payload: Any) -> Draft:
-    return build.step_finished(RUN, step, ending=ending, speaker="b", payload=payload, metrics=None)
+    return draft_of(ENDINGS[ending](step_id=step, **payload), RUN, step_id=step, speaker="b")
 
 
 def folded(*drafts: Draft) -> ExecutionState:
@@ -98,18 +102,20 @@ def test_only_done_failed_and_vetoed_steps_count_but_usage_always_does() -> None
 
 def test_calls_inside_a_step_are_no_steps() -> None:
     gate = finished("a@pre0", usage={"llm_calls": 1, "tool_calls": 0, "tokens_in": 9, "tokens_out": 9})
-    intent = build.step_started(RUN, "a@pre0", speaker="b", payload={"uses": "g.a"})
+    intent = begun("a@pre0")
     state = folded(started(), intent, gate, finished("a#0", writes=[write("vars.x", 1)]))
     assert (state.trace.steps, state.running, state.vars, state.trace.metrics.llm_calls) == ([], {}, {}, 0)
 
 
 def test_running_steps_and_the_current_one_follow_the_events() -> None:
-    plan = build.plan_created(RUN, rationale="", step_records=[{"id": "a"}, {"id": "b"}], steps=[])
-    intents = [build.step_started(RUN, s, speaker="b", payload={}) for s in ("b", "a")]
+    plan = draft_of(
+        PlanCreated(source="", rationale="", step_records=[{"id": "a"}, {"id": "b"}], steps=[]), RUN
+    )
+    intents = [begun(step) for step in ("b", "a")]
     assert folded(started(), plan, *intents).current_step == "a"
     assert folded(started(), plan, *intents, finished("a")).current_step == "b"
-    end = build.run_terminated(
-        RUN, status="aborted", status_reason=None, outputs={}, error=None, required_missing=[], metrics=None
+    end = draft_of(
+        RunTerminated(status="aborted", status_reason=None, outputs={}, error=None, required_missing=[]), RUN
     )
     ended = folded(started(), plan, *intents, end)
     assert (ended.current_step, ended.status) == (None, "aborted")

@@ -1,0 +1,249 @@
+"""The events of the turns of an agent: one record per type (docs/reference/agent-run.md).
+
+Each has the number of its turn, but for those that belong to a call of a model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.declarations.event_type import Count, EventType, Json, Payload, Usage
+from cogcli.declarations.field import always
+
+Number = int | float
+
+
+class LayerCompleted(Payload):
+    """One layer of the cognitive loop: the names of what it read, and by name what it wrote."""
+
+    event = EventType("layer.completed", speaker="agent", detail=True, words=("turn", "layer", "skipped"))
+    turn: Count = always(default=1)
+    layer: str
+    reads: list[str]
+    writes: Any
+    skipped: str | None = None
+
+
+class ContextCompiled(Payload):
+    """What a model would be given in a turn."""
+
+    event = EventType(
+        "context.compiled", "interpret", speaker="agent", detail=True, words=("turn", "context_hash")
+    )
+    turn: Count
+    context_hash: str
+    context: Json
+
+
+class ModelRequested(Payload):
+    """What a model is asked, written before it leaves.
+
+    The tools and the schema of the request are JSON texts.
+    """
+
+    event = EventType(
+        "model.requested", "reason", speaker="agent", begins=True, words=("turn", "call_id", "purpose")
+    )
+    turn: Count
+    call_id: str
+    purpose: str
+    request: Json
+
+
+class ModelRetried(Payload):
+    """A model is asked the same once more."""
+
+    event = EventType(
+        "model.retried",
+        "reason",
+        speaker="agent",
+        begins=True,
+        answers_request=True,
+        words=("call_id", "attempt", "reason", "wait_ms", "asked_ms"),
+        attributes=("call_id", "attempt", "reason", "wait_ms"),
+    )
+    call_id: str
+    attempt: Count
+    reason: str
+    wait_ms: Count
+    asked_ms: Count | None = None
+    """The wait that its provider asked for, where that was cut to `wait_ms`."""
+    error: Json
+
+
+class ModelResent(Payload):
+    """What was asked before the process ended is asked once more: no answer to it is known."""
+
+    event = EventType(
+        "model.resent", "reason", speaker="agent", begins=True, one_process_only=True, words=("call_id",)
+    )
+    call_id: str
+
+
+class ModelAnswered(Payload):
+    """What a model answered, or how it failed; the arguments of tool calls are JSON texts."""
+
+    event = EventType(
+        "model.answered",
+        "reason",
+        speaker="agent",
+        reduced=True,
+        answers_request=True,
+        words=("turn", "call_id", "ms", "tool", "reason"),
+        attributes=("call_id", "latency_ms"),
+    )
+    turn: Count
+    call_id: str
+    request_hash: str
+    reply: Json | None = None
+    error: Json | None = None
+    usage: Usage
+    estimated: bool = always(default=False)
+    latency_ms: Count
+
+
+class AgentUpdated(Payload):
+    """The state of an agent that a model reasons for."""
+
+    event = EventType("agent.updated", "reason", speaker="agent", detail=True, words=("turn", "mode"))
+    turn: Count
+    mode: str
+    notes: list[Json] = always(default=[])
+    """What was dropped, cut or refused of its update."""
+    execution: Json
+    reasoning: Json
+
+
+class CandidateProposed(Payload):
+    """What a planner proposes: a template, calls, or a response."""
+
+    event = EventType(
+        "candidate.proposed", "action_candidate", speaker="agent", words=("turn", "planner", "template")
+    )
+    turn: Count
+    planner: str
+    template: str | None = always(default=None)
+    decision_key: str = always(default="")
+    calls: list[Json] = always(default=[])
+    response: str = always(default="")
+
+
+class PlanJudged(Payload):
+    """What the critic says of a plan before it runs."""
+
+    event = EventType("critic.verified", "governance", speaker="agent", words=("turn", "verdict", "reason"))
+    turn: Count
+    verdict: str
+    reason: str = always(default="")
+    fails: list[Json] = always(default=[])
+
+
+class ResultJudged(Payload):
+    """What the critic says of what came of a plan."""
+
+    event = EventType("critic.scored", "governance", speaker="agent", words=("turn", "verdict", "reason"))
+    turn: Count
+    verdict: str
+    reason: str = always(default="")
+    goal_met: bool | None = always(default=None)
+    evidence_gates: list[Json] = always(default=[])
+
+
+class LoopDetected(Payload):
+    """Calls that were proposed again and brought nothing new."""
+
+    event = EventType(
+        "loop.detected",
+        "governance",
+        speaker="agent",
+        words=("turn", "kind", "count"),
+        attributes=("kind", "key", "count"),
+    )
+    turn: Count
+    kind: str
+    key: str
+    count: Count
+    calls: list[str]
+    unchanged: list[str]
+    hint: str
+
+
+class PressureCaptured(Payload):
+    """How hard a turn is pressed; each from 0 to 1."""
+
+    event = EventType(
+        "functional_state.captured",
+        "insight",
+        speaker="agent",
+        detail=True,
+        words=("turn", "escalation_propensity"),
+    )
+    turn: Count
+    captured_at: str
+    budget_pressure: Number
+    loop_pressure: Number
+    evidence_pressure: Number
+    gate_pressure: Number
+    conflict_pressure: Number
+    escalation_propensity: Number
+
+
+class MemoryProposed(Payload):
+    """What may be remembered after the turn, and the facts that it brought."""
+
+    event = EventType("memory.proposed", "memory", speaker="agent", detail=True, words=("turn",))
+    turn: Count
+    proposals: list[Json]
+    facts: list[Json] = always(default=[])
+
+
+class ReflectionRecorded(Payload):
+    """What an agent thinks of its own turn."""
+
+    event = EventType(
+        "reflection.recorded", "reflect", speaker="agent", detail=True, words=("turn", "goal_met")
+    )
+    turn: Count = always(default=1)
+    success: bool
+    goal_met: bool | None = always(default=None)
+    reasons: list[str]
+    budget: Json | None = always(default=None)
+    next: str = always(default="")
+
+
+class DecisionRecorded(Payload):
+    """How an agent's run ends: `decision.json` has the rest."""
+
+    event = EventType(
+        "decision.recorded",
+        "insight",
+        speaker="agent",
+        words=("decision_key", "status", "status_reason"),
+        attributes=("decision_id", "decision_key", "status", "status_reason"),
+    )
+    decision_id: str
+    decision_key: str
+    status: str
+    status_reason: str
+    outcome: str
+    outputs: Json
+    record_hash: str
+
+
+PAYLOADS: Final[tuple[type[Payload], ...]] = (
+    LayerCompleted,
+    ContextCompiled,
+    ModelRequested,
+    ModelRetried,
+    ModelResent,
+    ModelAnswered,
+    AgentUpdated,
+    CandidateProposed,
+    PlanJudged,
+    ResultJudged,
+    LoopDetected,
+    PressureCaptured,
+    MemoryProposed,
+    ReflectionRecorded,
+    DecisionRecorded,
+)

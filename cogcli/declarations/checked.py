@@ -1,0 +1,31 @@
+"""Foreign data against declared types. Nothing on the way of a run imports this module."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cogcli.declarations.events import PAYLOAD_OF
+from cogcli.declarations.record import Record
+
+
+@cache
+def adapter_of(cls: type[Record]) -> TypeAdapter[Any]:
+    """What checks the JSON of a record, and describes it."""
+    return TypeAdapter(cls)
+
+
+def problem_of(event_type: str, payload: Any) -> str | None:
+    """What is wrong with the payload of a known event type: the first problem, with its place.
+
+    Raises KeyError for a type that is not known.
+    """
+    try:
+        adapter_of(PAYLOAD_OF[event_type]).validate_python(payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = "".join(f".{part}" for part in first["loc"])
+        return f"payload{place}: {first['msg'].removeprefix('Value error, ')}"
+    return None

@@ -1,0 +1,477 @@
+"""The events of a run: one record per type (docs/reference/episode.md#types).
+
+The record is what writes the payload of an event, what `verify` checks and what the schemas show.
+Members that an older log lacks have a default. What an event changes in the state of its run is a
+reducer in `mapping.apply`. Those of decisions are in `governance_events`, those of an agent's
+turns in `agent_events`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from cogcli.core.merge import STRATEGIES
+from cogcli.declarations import agent_events, governance_events
+from cogcli.declarations.event_type import Count, EventType, Json, Payload, Usage
+from cogcli.declarations.field import ABSENT, always
+from cogcli.declarations.record import Record
+
+Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
+IntuitionMode = Literal["advisory", "interventive", "hybrid"]
+
+
+class OneOf:
+    """A text that is one of some names, which are read when it is checked."""
+
+    def __init__(self, names: Any, what: str) -> None:
+        self.names = names
+        self.what = what
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        def check(name: str) -> str:
+            if name not in self.names:
+                raise ValueError(f"`{name:.40}` is not {self.what}")
+            return name
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return {**handler(schema), "enum": [*self.names]}
+
+
+MergeStrategy = Annotated[str, OneOf(STRATEGIES, "a merge strategy")]
+
+
+class SkillRef(Record):
+    """Which skill runs."""
+
+    id: str
+    version: str | None
+
+
+class RunStarted(Payload):
+    """Everything a run was asked."""
+
+    event = EventType(
+        "run.started",
+        "start",
+        speaker="system",
+        reduced=True,
+        words=("skill", "version", "episode", "run", "trace"),
+    )
+    task: str
+    seed: int
+    using: str
+    skill: SkillRef
+    inputs: Json
+    frame: Json
+    options: Json
+    tags: dict[str, str]
+    pins: Json
+    selection: Json = always(default={})
+    parent_run_id: str | None
+    taken_over: Json = {}
+    """By step: results of an earlier episode that are used instead of doing the step."""
+    contracts: Json = {}
+    """The skills and capabilities of lenient roots, and what they declare that does not fit."""
+    policy: Json | None = None
+    """What governs the run beside safety levels, as given: pack, intent, user, ceiling, budgets."""
+    effects: Json = {}
+    """By step path: what the run did that this one runs again, and the decision about each."""
+    agent: Json | None = None
+    """The request to an agent, its limits, and what its stores gave."""
+    typed: list[str] = []
+    """The inputs whose typed paths let the run read files that it may not read otherwise."""
+    intuition_mode: IntuitionMode | None = None
+    """How the rules of the pack take part."""
+    rules: Literal[1, 2] = 1
+    """Which rules the log follows (`episode.log_lines`); the root's first event says it."""
+
+
+class PlanCreated(Payload):
+    """The steps that are going to run."""
+
+    event = EventType("plan.created", "plan", reduced=True)
+    source: str
+    rationale: str
+    step_records: list[Json]
+    steps: list[str]
+    """The labels of old readers, `kind:description`."""
+    plan_id: str | None = None
+    """Of a plan that an agent made, as the members below."""
+    plan_hash: str | None = None
+    turn: Count | None = None
+
+
+# -- steps and calls ---------------------------------------------------------------------------------
+
+_STEP_WORDS: Final = ("uses", "ms", "tool", "reason")
+
+
+class StepStarted(Payload):
+    """The intent of a call, or of a nested skill: on disk before the call leaves."""
+
+    event = EventType(
+        "step.started",
+        "act",
+        reduced=True,
+        begins=True,
+        starts=True,
+        write_ahead=True,
+        words=_STEP_WORDS,
+    )
+    step_id: str
+    step_status: Literal["running"] = always(default="running")
+    uses: str
+    capability: str | None = None
+    binding: str | None = None
+    service: str | None = None
+    attempt: Count | None = None
+    idempotency_key: str | None = None
+    side_effects: str | bool | None = None
+    skill: str | None = None
+    decision: Json | None = None
+    items: Count | None = None
+    targets: list[str] | None = None
+    input: Json | None = always(default=None)
+    reads: list[str] = always(default=[])
+    round: Count | None = None
+
+
+class StepAnswered(Payload):
+    """A result that is on disk before it is judged, or while it waits for its turn to write."""
+
+    event = EventType("step.answered", "act", needs_start=True, by_timing=True, words=_STEP_WORDS)
+    step_id: str
+    output: Json
+    attempts: list[Json] = always(default=[])
+
+
+class Written(Record):
+    """One write, before merging."""
+
+    target: str
+    strategy: MergeStrategy
+    value: Any
+
+
+class StepError(Record):
+    """Why a step did not end well."""
+
+    code: str
+    message: str
+    retryable: bool = always(default=False)
+    hint: str | None = None
+    reason: str | None = None
+    effect: str | None = None
+
+
+class StepFinished(Payload):
+    """How a step ended: the members of all closing events."""
+
+    step_id: str
+    step_status: str
+    result_status: str
+    uses: str | None = None
+    action_id: str | None = None
+    kind: str | None = None
+    input_excerpt: str | None = None
+    attempts: list[Json] = ABSENT
+    """Of a step that began."""
+    usage: Usage | None = None
+    capability: str | None = None
+    fallback: Json | bool | None = None
+    tool: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    output: Any = None
+    error: StepError | None = None
+    reused_from: Json | str | None = None
+    writes: list[Written] = always(default=[])
+    reads: list[str] = always(default=[])
+    latency_ms: Count | None = always(default=None)
+    result_artifacts: list[str] = always(default=[])
+
+
+class StepCompleted(StepFinished):
+    """A step that is done."""
+
+    event = EventType("step.completed", "act", reduced=True, closes=True, words=_STEP_WORDS)
+    step_status: Literal["done"] = always(default="done")
+    result_status: Literal["ok"] = always(default="ok")
+
+
+class StepFailed(StepFinished):
+    """A step that went wrong."""
+
+    event = EventType("step.failed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS)
+    step_status: Literal["failed"] = always(default="failed")
+    result_status: Literal["error"] = always(default="error")
+
+
+class StepSkipped(StepFinished):
+    """A step that was left out."""
+
+    event = EventType("step.skipped", "act", reduced=True, closes=True, words=_STEP_WORDS)
+    step_status: Literal["skipped"] = always(default="skipped")
+    result_status: Literal["skipped"] = always(default="skipped")
+
+
+class StepDegraded(StepSkipped):
+    """A step that a gate left out, where the skill can go on without it."""
+
+    event = EventType("step.degraded", "act", reduced=True, closes=True, words=_STEP_WORDS)
+
+
+class StepVetoed(StepFinished):
+    """A step that was blocked."""
+
+    event = EventType("step.vetoed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS)
+    step_status: Literal["vetoed"] = always(default="vetoed")
+    result_status: Literal["vetoed"] = always(default="vetoed")
+
+
+ENDINGS: Final[dict[str, type[StepCompleted | StepFailed | StepSkipped | StepVetoed]]] = {
+    "done": StepCompleted,
+    "failed": StepFailed,
+    "skipped": StepSkipped,
+    "degraded": StepDegraded,
+    "vetoed": StepVetoed,
+}
+"""The closing event of each way in which a step ends."""
+
+
+class CallRetried(Payload):
+    """The intent of an attempt after the first: on disk before it leaves."""
+
+    event = EventType(
+        "call.retried",
+        "act",
+        reduced=True,
+        begins=True,
+        repeats=True,
+        write_ahead=True,
+        needs_start=True,
+        words=("attempt", "reason", "wait_ms"),
+        attributes=("attempt", "reason", "wait_ms"),
+    )
+    step_id: str
+    attempt: Count
+    binding: str | None = always(default=None)
+    service: str | None = always(default=None)
+    reason: str
+    wait_ms: Count
+    error: Json | None = None
+    idempotency_key: str | None = None
+    """Where the service has closed the key that the call had before."""
+
+
+# -- the process of a run ----------------------------------------------------------------------------
+
+_RUNTIME_WORDS: Final = ("reason", "signal")
+_RUNTIME_ATTRIBUTES: Final = ("reason", "signal", "dropped_bytes")
+
+
+class RunPaused(Payload):
+    """The run waits for a person; nothing else can run."""
+
+    event = EventType(
+        "run.paused",
+        "runtime",
+        speaker="system",
+        one_process_only=True,
+        by_timing=True,
+        words=_RUNTIME_WORDS,
+        attributes=_RUNTIME_ATTRIBUTES,
+    )
+    reason: str | None = None
+    checkpoint: Json | None = None
+    """In older logs."""
+
+
+class RunResumed(Payload):
+    """The run continues in the same log."""
+
+    event = EventType(
+        "run.resumed",
+        "runtime",
+        speaker="system",
+        reopens=True,
+        one_process_only=True,
+        words=_RUNTIME_WORDS,
+        attributes=_RUNTIME_ATTRIBUTES,
+    )
+    reason: str | None = None
+    checkpoint: Json | None = None
+    """Sequence and id of the last event before."""
+    changed_specs: list[str] = []
+    """The specs that are not those the run began with."""
+    timeout_seconds: float | None = None
+    """A new limit of time."""
+
+
+class RunRecovered(Payload):
+    """What a crash left uncommitted was cut off."""
+
+    event = EventType(
+        "run.recovered",
+        "runtime",
+        speaker="system",
+        reopens=True,
+        one_process_only=True,
+        outside_time=True,
+        words=_RUNTIME_WORDS,
+        attributes=_RUNTIME_ATTRIBUTES,
+    )
+    reason: str | None = None
+    checkpoint: Json | None = None
+    """Sequence and id of the last event that stays."""
+    dropped_bytes: Count | None = None
+
+
+class RunAborting(Payload):
+    """A signal was received; nothing new is dispatched."""
+
+    event = EventType(
+        "run.aborting",
+        "runtime",
+        speaker="system",
+        one_process_only=True,
+        by_timing=True,
+        words=_RUNTIME_WORDS,
+        attributes=_RUNTIME_ATTRIBUTES,
+    )
+    reason: str | None = None
+    signal: str | None = None
+
+
+class RunHeartbeat(Payload):
+    """A sign of life of a run that waits for calls."""
+
+    event = EventType(
+        "run.heartbeat",
+        "runtime",
+        speaker="agent",
+        one_process_only=True,
+        by_timing=True,
+        words=("elapsed_ms", "waiting_on"),
+    )
+    elapsed_ms: Count
+    waiting_on: list[str]
+    remaining: Json = always(default={})
+    """What each budget has left."""
+
+
+class ServiceStarted(Payload):
+    """A call of this step started a server."""
+
+    event = EventType(
+        "service.started",
+        "runtime",
+        speaker="system",
+        one_process_only=True,
+        by_timing=True,
+        words=("service", "protocol"),
+    )
+    service: str
+    protocol: str
+
+
+class ServiceStopped(Payload):
+    """A server was stopped."""
+
+    event = EventType(
+        "service.stopped",
+        "runtime",
+        speaker="system",
+        one_process_only=True,
+        by_timing=True,
+        words=("service", "protocol", "reason"),
+    )
+    service: str
+    protocol: str
+    reason: str | None = None
+    """Why it stopped before the end of the run."""
+
+
+class RunTerminated(Payload):
+    """The outcome of a run."""
+
+    event = EventType(
+        "run.terminated", "terminate", speaker="system", reduced=True, words=("status", "ms", "episode")
+    )
+    status: Outcome
+    status_reason: str | None
+    outputs: Json
+    error: Json | None
+    required_missing: list[str]
+    contradictions: list[str] = []
+    """Outputs that are not of their declared type, in a skill of a lenient root."""
+
+
+class StateDigest(Record):
+    """Hash and size of a `state.json`."""
+
+    sha256: str
+    size_bytes: int
+
+
+class StateProjected(Payload):
+    """The evidence that a `state.json` is about to be written."""
+
+    event = EventType(
+        "run.state_projection",
+        "runtime",
+        speaker="system",
+        projected=True,
+        one_process_only=True,
+        outside_time=True,
+        words=("status",),
+    )
+    status: Outcome
+    outcomes: Json
+    links: dict[str, str]
+    state: StateDigest | None = None
+    snapshot: bool | None = None
+    """Whether the run is alive."""
+
+
+PAYLOADS: Final[tuple[type[Payload], ...]] = (
+    RunStarted,
+    PlanCreated,
+    StepStarted,
+    StepAnswered,
+    StepCompleted,
+    StepFailed,
+    StepSkipped,
+    StepDegraded,
+    StepVetoed,
+    CallRetried,
+    *governance_events.PAYLOADS,
+    RunPaused,
+    RunResumed,
+    RunRecovered,
+    RunAborting,
+    RunHeartbeat,
+    ServiceStarted,
+    ServiceStopped,
+    *agent_events.PAYLOADS,
+    RunTerminated,
+    StateProjected,
+)
+PAYLOAD_OF: Final[dict[str, type[Payload]]] = {each.event.name: each for each in PAYLOADS}
+EVENT_TYPES: Final[dict[str, EventType]] = {each.event.name: each.event for each in PAYLOADS}
+"""The types of events by name. Nothing else lists them."""
+
+UNKNOWN: Final = EventType(
+    "", words=("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms")
+)
+"""Stands for a type that is not in the table: another tool's, or a later version's."""
+
+
+def row_of(event_type: object) -> EventType:
+    """What folds need to know of an event type; `UNKNOWN` where the table has none, or the member
+    of another tool's line is no text."""
+    return EVENT_TYPES.get(event_type, UNKNOWN) if type(event_type) is str else UNKNOWN

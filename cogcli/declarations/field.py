@@ -1,0 +1,70 @@
+"""The fields of a record: its annotated names, with what stands as their default."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple, NoReturn
+
+REQUIRED: Final = object()
+"""Stands for the default of a field that has none."""
+ABSENT: Final[Any] = object()
+"""The default of a field that is no member of the value unless it is given: null is something else."""
+RECORDS: Final[dict[str, Any]] = {}
+"""The classes of all records by name: a field whose type names one holds records."""
+
+
+class _Always(NamedTuple):
+    default: Any
+
+
+def always(*, default: Any) -> Any:
+    """The default of a field that is written even where it has this value."""
+    return _Always(default)
+
+
+class Field:
+    """A member of a record, and what reads it from the JSON of a value."""
+
+    __slots__ = ("always", "annotation", "default", "name")
+
+    def __init__(self, name: str, annotation: str, default: Any) -> None:
+        """`annotation` is the source of its type."""
+        self.name = name
+        self.annotation = annotation
+        self.always = type(default) is _Always
+        """Whether it is written even where it is its default."""
+        self.default = default.default if self.always else default
+
+    @property
+    def record(self) -> Any:
+        """The class of the records that it holds; None where it holds other values."""
+        words = re.findall(r"\w+", self.annotation)
+        return next((RECORDS[word] for word in words if word in RECORDS), None)
+
+    def __get__(self, value: Any, cls: type[Any]) -> Any:
+        if value is None:
+            return self
+        found = value.json.get(self.name, self.default)
+        if found is REQUIRED:
+            raise AttributeError(f"{cls.__name__} has no `{self.name}`")
+        if type(found) is dict and self.record is not None:
+            return self.record.of(found)
+        if type(found) is list and self.record is not None:
+            return [self.record.of(each) for each in found]
+        return type(found)() if found is self.default and found in ([], {}) else found
+
+    def __set__(self, value: Any, new: object) -> NoReturn:
+        raise AttributeError(f"{type(value).__name__} is frozen")
+
+
+def fields_of(cls: type[Any]) -> list[Field]:
+    """The fields of a record, those of the classes above it first.
+
+    A class may give an inherited field another type or default; its place stays.
+    """
+    fields: dict[str, Field] = {}
+    for each in reversed(cls.__mro__):
+        members = vars(each)
+        own = (members.get(name) for name in members.get("__annotations__", ()))
+        fields |= {field.name: field for field in own if type(field) is Field}
+    return [*fields.values()]

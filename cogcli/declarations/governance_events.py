@@ -1,0 +1,173 @@
+"""The events of decisions and approvals: one record per type (docs/reference/episode.md#types)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from cogcli.declarations.event_type import EventType, Json, Payload
+from cogcli.declarations.field import ABSENT
+
+_DECISION: Final = ("decision", "verdict", "gate", "rule")
+_DECISION_WORDS: Final = (*_DECISION, "reason")
+_DECISION_ATTRIBUTES: Final = (*_DECISION, "on_fail", "enforced")
+IN_DOUBT: Final = "effect.in-doubt"
+"""The rule by which a person decides about a call that may have happened. The decision is final:
+`rerun`, `skip`, `fail`, or `done` with its answer."""
+
+
+class GateDecided(Payload):
+    """What a safety gate decided."""
+
+    event = EventType(
+        "gate.decided",
+        "governance",
+        decides=True,
+        words=_DECISION_WORDS,
+        attributes=_DECISION_ATTRIBUTES,
+    )
+    decision: Literal["allow", "audit", "veto"]
+    verdict: str | None = None
+    gate: str | None = None
+    on_fail: str | None = None
+    reason: str | None = None
+    enforced: bool
+    warning: Literal["safety_gate_warning"] | None = None
+    """Of a gate that warns: the name by which readers of the shared format find it."""
+    input_hash: str | None = None
+    """Of what the gate was asked."""
+
+
+class PolicyDecided(Payload):
+    """What the policy of a run, a pack or a person decided about a call."""
+
+    event = EventType(
+        "policy.decided",
+        "governance",
+        speaker="policy",
+        decides=True,
+        words=_DECISION_WORDS,
+        attributes=_DECISION_ATTRIBUTES,
+    )
+    decision: Literal["allow", "audit", "veto"]
+    verdict: str | None = None
+    stage: Literal["permission", "rule", "situation"] | None = None
+    """The check that decided."""
+    reason: str | None = None
+    rule: str | None = None
+    gate: str | None = None
+    enforced: bool
+    approval_mode: str | None = None
+    matched: list[str] = ABSENT
+    would: list[Json] = ABSENT
+    rule_errors: list[Json] = ABSENT
+    obligations: list[str] = ABSENT
+    reads: Any = ABSENT
+    capability: str | None = None
+    step_id: str | None = None
+    input_hash: str | None = None
+    input: Json | None = None
+    """The arguments that a pack decided about."""
+    facts: Json | None = None
+    """What was known then of the entities of the request, by slot."""
+    inside: list[str] | None = None
+    """The skill tools of a pack that the call is made in."""
+    output: Json | None = None
+    """What a call that may have happened answered, as the person who decides says."""
+    action_hash: str | None = None
+    evidence_hash: str | None = None
+
+
+class BudgetExceeded(Payload):
+    """The budget that a call would pass, what of it is used, and its limit."""
+
+    event = EventType(
+        "budget.exceeded",
+        "governance",
+        speaker="policy",
+        words=("key", "used", "limit"),
+        attributes=("key", "used", "limit"),
+    )
+    key: str
+    used: int
+    limit: int
+
+
+_APPROVAL_WORDS: Final = ("gate", "reason")
+_APPROVAL_ATTRIBUTES: Final = ("approval_id", "capability", "gate", "by", "expires_at")
+
+
+class Approval(Payload):
+    """One exact action that a person decides about."""
+
+    approval_id: str
+    capability: str | None = None
+    binding: str | None = None
+    gate: str | None = None
+    step_id: str | None = None
+    input: Json | None = None
+    action_hash: str | None = None
+    evidence_hash: str | None = None
+    expires_at: str | None = None
+    reason: str | None = None
+    kind: Literal["gate", "confirmation", "escalation"] | None = None
+    proposed_by: str | None = None
+    """The skill whose run wants to act, `agent.PACK` for an agent's; of a pack's gate only, as the
+    members below."""
+    approver_roles: list[str] | None = None
+    """The roles of which an approver needs one; empty: any."""
+    allow_self: bool | None = None
+    role: str | None = None
+    os_user: str | None = None
+    by: str | None = None
+
+
+class ApprovalRequested(Approval):
+    """A person is asked."""
+
+    event = EventType(
+        "approval.requested",
+        "governance",
+        speaker="system",
+        begins=True,
+        asks=True,
+        one_process_only=True,
+        by_timing=True,
+        words=_APPROVAL_WORDS,
+        attributes=_APPROVAL_ATTRIBUTES,
+    )
+
+
+class ApprovalGranted(Approval):
+    """A person said yes."""
+
+    event = EventType(
+        "approval.granted",
+        "governance",
+        resolves=True,
+        one_process_only=True,
+        words=_APPROVAL_WORDS,
+        attributes=_APPROVAL_ATTRIBUTES,
+    )
+
+
+class ApprovalRejected(Approval):
+    """A person said no."""
+
+    event = EventType(
+        "approval.rejected",
+        "governance",
+        resolves=True,
+        one_process_only=True,
+        words=_APPROVAL_WORDS,
+        attributes=_APPROVAL_ATTRIBUTES,
+    )
+
+
+PAYLOADS: Final[tuple[type[Payload], ...]] = (
+    GateDecided,
+    PolicyDecided,
+    BudgetExceeded,
+    ApprovalRequested,
+    ApprovalGranted,
+    ApprovalRejected,
+)

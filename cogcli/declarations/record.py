@@ -1,0 +1,132 @@
+"""The base of everything that is declared: frozen values whose fields are declared once.
+
+A record is written like a dataclass. Its fields are the annotated names of its class and of those
+above it, in that order, and all are keyword arguments:
+
+    class SkillRef(Record):
+        id: str
+        version: str | None = None
+
+A value is its JSON. Constructing it writes `json`; `SkillRef.of(json)` reads JSON that is already
+there; an attribute is read from `json`. A member that has its default is left out of `json`, unless
+it is `always` written. Neither way checks anything: foreign data is checked before
+(`declarations.checked`).
+
+A constructor is compiled when the first value is constructed (docs/adr/0026-records.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+
+from cogcli.declarations.field import ABSENT, RECORDS, REQUIRED, Field, always, fields_of
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(always,))
+class _RecordType(type):
+    """Makes the annotated names of a class its fields."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> _RecordType:
+        for field, annotation in members.get("__annotations__", {}).items():
+            if not annotation.startswith("ClassVar"):
+                members[field] = Field(field, annotation, members.get(field, REQUIRED))
+        members["__slots__"] = ()
+        members["__init__"] = _first_init
+        RECORDS[name] = made = super().__new__(cls, name, bases, members)
+        return made
+
+
+def _first_init(self: Record, **members: Any) -> None:
+    """Stands for `__init__` of a class until its first value is constructed."""
+    cls = type(self)
+    cls.__init__ = _compiled_init(cls)  # type: ignore[method-assign]
+    cls.__init__(self, **members)
+
+
+class _Held:
+    __slots__ = ("json",)
+    json: dict[str, Any]
+    """The members as JSON, in order. It is not copied, so it must not be changed."""
+
+
+_set_json: Callable[[Any, dict[str, Any]], None] = vars(_Held)["json"].__set__
+
+
+class Record(_Held, metaclass=_RecordType):
+    """A frozen value with declared fields."""
+
+    @classmethod
+    def of(cls, json: dict[str, Any]) -> Self:
+        """The value of this JSON. An attribute without a member and a default raises AttributeError."""
+        value = cls.__new__(cls)
+        _set_json(value, json)
+        return value
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values. Raises TypeError for a name that is no field."""
+        return type(self)(**{**self.json, **changes})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and type(self) is type(other) and self.json == other.json
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.of({self.json!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from cogcli.declarations.pydantic_schema import core_schema_of
+
+        return core_schema_of(cls, handler)
+
+
+def _compiled_init(cls: type[Record]) -> Callable[..., None]:
+    """Writes the JSON of a value: as one literal, as far as no member before may be left out."""
+    known: dict[str, Any] = {"_set_json": _set_json, "_plain": _plain}
+    parameters: list[str] = []
+    literal: list[str] = []
+    statements: list[str] = []
+    for field in fields_of(cls):
+        name, default = field.name, field.default
+        value = name if field.record is None else f"_plain({name})"
+        if default is REQUIRED:
+            parameters.append(name)
+        else:
+            known[f"_default_{name}"] = default
+            parameters.append(f"{name}=_default_{name}")
+        if default in ([], {}):
+            value = f"({default!r} if {name} is _default_{name} else {value})"
+        if default is not REQUIRED and not field.always:
+            is_other = "is not" if default is None or default is ABSENT else "!="
+            statements.append(f"    if {name} {is_other} _default_{name}: json[{name!r}] = {value}")
+        elif statements:
+            statements.append(f"    json[{name!r}] = {value}")
+        else:
+            literal.append(f"{name!r}: {value}")
+    lines = [
+        f"def __init__(self, *, {', '.join(parameters)}):" if parameters else "def __init__(self):",
+        f"    json = {{{', '.join(literal)}}}",
+        *statements,
+        "    _set_json(self, json)",
+    ]
+    exec("\n".join(lines), known)  # noqa: S102  # its only foreign parts are names of fields
+    compiled: Callable[..., None] = known["__init__"]
+    return compiled
+
+
+def _plain(value: Any) -> Any:
+    """A record, or a list of records, as JSON; any other value as it is."""
+    if isinstance(value, Record):
+        return value.json
+    if type(value) is list and value and isinstance(value[0], Record):
+        return [each.json for each in value]
+    return value
