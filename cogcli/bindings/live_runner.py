@@ -96,11 +96,8 @@ class LiveRunner:
             attempt=attempt.number,
             traceparent=attempt.traceparent,
         )
-        row = PROTOCOLS.get(binding.protocol)
-        if attempt.place is not None and not (row and row.batches):
-            attempt.place.settle()
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
-        limits = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
+        limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)
         passage = self._circuits.passage(service)
         with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
             try:

@@ -152,46 +152,10 @@ class Cancellation:
                 self._callbacks.pop(token, None)
 
 
-class Siblings:
-    """Calls that may go out together: those of one foreach step, at most `width` at a time. The coordinator announces
-    each before it goes to a worker, so that whoever gathers them knows how many to wait for."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.changed = threading.Condition()
-        """Notified when a call is announced or no longer awaited; its lock guards what is gathered."""
-        self.awaited = 0
-        """How many were announced and have neither come to where they are gathered nor ended."""
-
-    def announce(self) -> BatchSlot:
-        """One more call will come."""
-        with self.changed:
-            self.awaited += 1
-            self.changed.notify_all()
-        return BatchSlot(self)
-
-
-class BatchSlot:
-    """One announced call's place among its siblings."""
-
-    def __init__(self, siblings: Siblings) -> None:
-        self.siblings = siblings
-        self._settled = False
-
-    def settle(self) -> None:
-        """Nobody need wait for this call any more: it came, or it ended without coming. May be called twice."""
-        with self.siblings.changed:
-            if not self._settled:
-                self._settled = True
-                self.siblings.awaited -= 1
-                self.siblings.changed.notify_all()
-
-
 class Attempt(NamedTuple):
     """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy.
 
-    `traceparent` is the W3C header that names the attempt's span (docs/reference/protocols.md#export);
-    `place` is its place among those calls that may go out with it.
+    `traceparent` is the W3C header that names the attempt's span (docs/reference/protocols.md#export).
     """
 
     capability_id: str
@@ -205,7 +169,6 @@ class Attempt(NamedTuple):
     deadline: float
     cancel: Cancellation
     traceparent: str = ""
-    place: BatchSlot | None = None
 
 
 class ServiceNotice(NamedTuple):

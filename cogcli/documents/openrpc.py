@@ -40,7 +40,6 @@ META_SCHEMA: Final[dict[str, Any]] = {
         servers={"type": "array", "items": _object("url", url=_TEXT)},
         methods={"type": "array", "items": _or_reference("method")},
         components=_COMPONENTS,
-        **{"x-batch": {"type": "boolean"}},
     ),
     "$defs": {
         "schema": {"type": ["object", "boolean"]},
@@ -90,7 +89,7 @@ class RpcMethod(NamedTuple):
 
 
 class OpenRpcDocument:
-    """One document. `batches`: whether several calls may be sent as one array."""
+    """One document and the methods that it declares."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
@@ -101,7 +100,6 @@ class OpenRpcDocument:
         _require_shape(value, ())
         self._value = value
         self._bundler = SchemaBundler(value)
-        self.batches: bool = value.get("x-batch") is True
         found: dict[str, RpcMethod] = {}
         for index, item in enumerate(self._value["methods"]):
             raw, place = self._resolve_item(item, ("methods", str(index)), "method")

@@ -305,16 +305,11 @@ def _worker_call(
         deadline=deadline,
         cancel=cancel,
         traceparent=record.traceparent(number),
-        place=record.siblings.announce() if record.siblings else None,
     )
     recorded = engine.dispatcher.recorded(attempt) if engine.dispatcher else None
 
     def perform() -> Answer:
-        try:
-            return recorded.answer() if recorded else engine.runner.attempt(attempt)
-        finally:
-            if attempt.place is not None:
-                attempt.place.settle()  # whether it succeeded or failed, its batch no longer waits for it
+        return recorded.answer() if recorded else engine.runner.attempt(attempt)
 
     def late() -> RuntimeErrorBase:
         if cancel.stayed:

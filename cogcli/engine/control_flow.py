@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.engine.doubt import LeftOut
@@ -69,15 +68,12 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
     if len(items) > foreach.max_items:
         raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
     record.begin(items=len(items))
-    at_once = min(foreach.max_parallel, run.engine.options.max_workers)
-    siblings = Siblings(at_once) if at_once > 1 else None
 
     def job(index: int) -> Spawn:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
         inner = record.part(planned, index)
-        inner.siblings = siblings
         taken = run.engine.taken_over.get(inner.path)
         steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
         return _part(planned, record, inner, steps, label=index, item=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import BindingChain, Member, Siblings
+from cogcli.core.calls import BindingChain, Member
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
@@ -57,8 +57,6 @@ class StepRecord:
         """The idempotency key of its calls."""
         self.round: int | None = None
         """Which round of a `while` step this is, from 0."""
-        self.siblings: Siblings | None = None
-        """The invocations of the same foreach that this one's calls may go out with."""
         self.effect_left = False
         """Whether something that must not happen twice may have happened."""
         self.in_doubt: EffectInDoubtError | None = None

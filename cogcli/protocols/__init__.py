@@ -53,8 +53,6 @@ class ProtocolRow(NamedTuple):
     """The keys of a binding's request that become parts of the path of a URL."""
     in_process: bool = False
     """Whether its services are functions on this machine: nothing leaves it."""
-    batches: bool = False
-    """Whether the invoker itself says when a call no longer awaits its siblings of one foreach."""
     json_rpc: bool = False
     """Whether its requests are JSON-RPC calls, which name a method of their own."""
     called_method: str = ""
@@ -131,7 +129,6 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         rules=_member("openrpc.rules:RULES"),
         described_by=_documented,
         address_keys=("url", "base_url"),
-        batches=True,
         json_rpc=True,
         library="httpx",
     ),

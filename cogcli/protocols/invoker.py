@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cogcli.core.calls import BatchSlot, Cancellation, ServiceNotice
+from cogcli.core.calls import Cancellation, ServiceNotice
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -90,7 +90,7 @@ class InvocationRequest(NamedTuple):
 
 
 class CallLimits(NamedTuple):
-    """The limits of one attempt: a monotonic deadline, its cancellation, and its slot in a batch, if it may join one.
+    """The limits of one attempt: a monotonic deadline and its cancellation.
 
     `seconds` bounds the call alone, from the moment it can be made; `start_seconds` bounds the start of a server before
     it. `deadline` bounds both.
@@ -98,7 +98,6 @@ class CallLimits(NamedTuple):
 
     deadline: float
     cancel: Cancellation
-    place: BatchSlot | None = None
     seconds: float | None = None
     start_seconds: float | None = None
 
@@ -128,8 +127,6 @@ class CallMeta(NamedTuple):
     reply: Mapping[str, Any] | None = None
     proxy: str = ""
     """The proxy that the request went through, without user info; empty without `use_env_proxy`."""
-    batch: Mapping[str, int] | None = None
-    """Of a call sent in one array with others: their number, and the bytes of the request and response arrays."""
     printed: str = ""
     """The last 64 KiB that a function printed."""
     notices: list[str] | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 from fakes.surroundings import surroundings
 
-from cogcli.core.calls import BatchSlot, Cancellation
+from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
@@ -42,7 +42,6 @@ class Caller:
         response: dict[str, Any] | None = None,
         trusted: bool = True,
         cancel: Cancellation | None = None,
-        place: BatchSlot | None = None,
         key: str = "run_1:s",
         **metadata: Any,
     ) -> InvocationResponse:
@@ -63,7 +62,7 @@ class Caller:
             1,
             "00-a-b-01",
         )
-        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), place)
+        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation())
         return self.invoker.invoke(request, context)
 
     def failure(self, operation: str, payload: dict[str, Any] | None = None, **rest: Any) -> RuntimeErrorBase:

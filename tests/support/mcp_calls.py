@@ -60,7 +60,7 @@ class Caller:
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
         limits = call_seconds, start_seconds
-        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), None, *limits)
+        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), *limits)
         return self.invoker.invoke(request, context)
 
     def refused(self, tool: str, *arguments: Any, service: Service, **more: Any) -> RuntimeErrorBase:

@@ -50,11 +50,8 @@ class RpcMock:
             asked = loads(seen.body)
         except JsonRefused as refused:
             return json_reply(_error(None, PARSE, str(refused)))
-        calls = asked if isinstance(asked, list) else [asked]
-        answers = [answer for answer in map(self._answer, calls) if answer is not None]
-        if not answers:
-            return Reply(204)
-        return json_reply(answers if isinstance(asked, list) else answers[0])
+        answer = self._answer(asked)
+        return Reply(204) if answer is None else json_reply(answer)
 
     def _answer(self, call: Any) -> dict[str, Any] | None:
         """The answer to one call, None for a notification."""

@@ -2,7 +2,7 @@
 
 1. Ids count up from 1 within a run. Parameters are sent by name, or by position where the document demands it.
 2. A method without a result is a notification: it has no id, any 2xx is success, the reply's body is ignored.
-3. Calls of one foreach go out as one array where the document allows it: `batch` and `batcher`.
+3. Each call is a request of its own.
 4. A well-formed JSON-RPC error counts whatever the HTTP status is; else the status decides.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.core.json_pointer import DocumentFault
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
@@ -21,8 +20,6 @@ from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.url import json_bytes
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
 from cogcli.protocols.model_usage import usage_of
-from cogcli.protocols.openrpc import batch
-from cogcli.protocols.openrpc.batch import Batcher
 from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
@@ -40,40 +37,14 @@ class OpenRpc:
         self._secrets = context.secrets
         self._http = HttpCaller(context)
         self._ids = itertools.count(1)
-        self._batcher = Batcher()
-        self._unbatched: set[str] = set()
-        """Ids of services that did not answer an array with an array."""
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        method, batches = _method_of(request)
-        if method is not None and method.is_notification:
-            return self._single(request, limits, method, None)
-        may_batch = (
-            batches and request.effect in batch.REPEATABLE and request.service.id not in self._unbatched
-        )
-        if limits.place is not None and may_batch:
-            outcome = self._in_array(request, limits, limits.place, method)
-            if outcome.error is not None:
-                if outcome.meta is not None:
-                    outcome.error.record = outcome.meta.to_payload()
-                raise outcome.error
-            if outcome.meta is not None:
-                return InvocationResponse(outcome.body, usage_of(outcome.body).add_to(outcome.meta))
-        elif limits.place is not None:
-            limits.place.settle()
-        return self._single(request, limits, method, next(self._ids))
-
-    def close(self, grace: float) -> None:
-        self._http.close()
-
-    def _single(
-        self, request: InvocationRequest, limits: CallLimits, method: RpcMethod | None, id: int | None
-    ) -> InvocationResponse:
+        method = _find_method(request)
+        is_notification = method is not None and method.is_notification
+        id = None if is_notification else next(self._ids)
         reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
         value, refused = reply_body.read_json(reply, request.reply_cap)
         meta = meta._replace(reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused))
-        if request.service.id in self._unbatched:
-            meta = meta._replace(notices=[batch.BROKEN])
         try:
             body = self._body(request, reply, id, value, refused)
         except RuntimeErrorBase as error:
@@ -81,44 +52,8 @@ class OpenRpc:
             raise
         return InvocationResponse(body, usage_of(body).add_to(meta))
 
-    # -- several in one array -----------------------------------------------------------------------------------------
-
-    def _in_array(
-        self, request: InvocationRequest, limits: CallLimits, place: BatchSlot, method: RpcMethod | None
-    ) -> batch.RpcOutcome:
-        """The outcome of this call in an array with its siblings; `SINGLY` where it has to be made alone."""
-        id = next(self._ids)
-        call = batch.RpcCall(request, id, self._outgoing(request, method, id))
-        outcome: batch.RpcOutcome | None = self._batcher.outcome(
-            call,
-            size=len(call.outgoing.body) + 1,
-            cap=request.request_cap - 1,
-            kind=request.binding.id,
-            place=place,
-            limits=limits,
-            send=self._exchange_array,
-        )
-        return outcome or batch.SINGLY
-
-    def _exchange_array(
-        self, calls: list[batch.RpcCall], deadline: float, cancel: Cancellation
-    ) -> list[batch.RpcOutcome]:
-        """One exchange for several calls, an outcome for each; a single call is not sent as an array."""
-        if len(calls) == 1:
-            return [batch.SINGLY]
-        request = calls[0].request
-        try:
-            reply, meta = self._http.exchange(request, CallLimits(deadline, cancel), batch.join_calls(calls))
-        except RuntimeErrorBase as error:
-            outcomes = batch.outcomes_of_failure(calls, error)
-        else:
-            cap = request.reply_cap
-            outcomes = batch.match_answers(calls, reply, meta, self._secrets, self._http.now, cap)
-        if batch.SINGLY in outcomes:
-            self._unbatched.add(request.service.id)
-        return outcomes
-
-    # -- one call -----------------------------------------------------------------------------------------------------
+    def close(self, grace: float) -> None:
+        self._http.close()
 
     def _outgoing(
         self, request: InvocationRequest, method: RpcMethod | None, id: int | None
@@ -157,8 +92,8 @@ class OpenRpc:
         return result_of(value, id, name, self._secrets, service=request.service.id)
 
 
-def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
-    """The method in the service's document, None without one; and whether calls may go out as one array.
+def _find_method(request: InvocationRequest) -> RpcMethod | None:
+    """Return the method in the service's document, None without a document.
 
     Raises RequestMappingError `request.value` for an operation that is not a method name, ServiceResolutionError for a
     faulty document.
@@ -167,6 +102,6 @@ def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         raise RequestMappingError("request.value", "the operation is not a method name", left=False)
     try:
         document = openrpc_of(request.service)
-        return (None, False) if document is None else (document.method(request.operation), document.batches)
+        return None if document is None else document.method(request.operation)
     except DocumentFault as fault:
         raise document_failure(request.service, fault) from fault

@@ -14,7 +14,6 @@ from cogcli.documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
 MATHS = """
 openrpc: 1.3.2
 info: {title: Maths, version: "1"}
-x-batch: true
 methods:
   - name: add
     paramStructure: by-position
@@ -55,11 +54,6 @@ def test_a_method_without_result_is_a_notification(tmp_path: Path) -> None:
     assert not method.by_position
 
 
-def test_batches_are_only_for_those_who_say_so(tmp_path: Path) -> None:
-    assert opened(tmp_path, MATHS).batches
-    assert not opened(tmp_path, MATHS.replace("x-batch: true\n", "")).batches
-
-
 def test_an_unknown_method_is_told_with_what_may_be_meant(tmp_path: Path) -> None:
     with pytest.raises(DocumentFault) as caught:
         opened(tmp_path, MATHS).method("ad")
@@ -79,7 +73,6 @@ def test_an_unknown_method_is_told_with_what_may_be_meant(tmp_path: Path) -> Non
         (MATHS.replace("log.line", "add"), "method `add` repeated"),
         (MATHS.replace("name: b,", "name: a,"), "parameter `a` repeated"),
         (MATHS.replace("by-position", "by-chance"), "`#/methods/0/paramStructure`"),
-        (MATHS.replace("x-batch: true", "x-batch: 1"), "`#/x-batch`"),
         (MATHS.replace("schemas: {Sum: {type: integer}}", "schemas: {Sum: 1}"), "`#/components/schemas/Sum`"),
         ("openrpc: 1.4.0\ninfo: {title: a, version: '1'}", "methods"),
     ],

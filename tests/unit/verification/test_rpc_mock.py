@@ -46,6 +46,7 @@ WRONG: list[tuple[Any, int, str]] = [
     (call("tides.between", [1, 2, 3]), -32602, "/params: 3 are too many"),
     (call("tides.between", "x"), -32602, "/params: "),
     ({"id": 1}, -32600, "this is not a call"),
+    ([call("tides.between", [1, 2])], -32600, "this is not a call"),
     (b"{", -32700, ""),
 ]
 
@@ -57,11 +58,9 @@ def test_what_is_wrong_is_an_rpc_error(mock: RpcMock, sent: Any, code: int, mess
     assert error["message"].startswith(message)
 
 
-def test_notifications_are_not_answered_and_batches_are(mock: RpcMock) -> None:
+def test_notifications_are_not_answered(mock: RpcMock) -> None:
     told = {"jsonrpc": "2.0", "method": "tides.report", "params": {"height": 1}}
     assert asked(mock, told).status == 204
-    batch = [call("tides.between", [1, 2], id=7), told, call("tides.nope", {}, id=8)]
-    assert [answer["id"] for answer in answered(mock, batch)] == [7, 8]
 
 
 def test_another_method_than_post_is_refused(mock: RpcMock) -> None:
