@@ -15,7 +15,7 @@ from cogcli.core.expressions import Expression
 from cogcli.core.problems import Problem
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE
-from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
+from cogcli.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.prepare import RunRequest
 from cogcli.specs.binding import Binding
@@ -86,7 +86,12 @@ class _Survey:
             wave = 1 + max((wave_of[name] for name in step.depends_on), default=0)
             wave_of[step.step.id] = wave
             steps.append(
-                {**redactor.mask(record(step)), "wave": wave, "uses": step.step.uses, **self._step(step)}
+                {
+                    **redactor.mask(plan_entry(step).json),
+                    "wave": wave,
+                    "uses": step.step.uses,
+                    **self._step(step),
+                }
             )
         return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
 

@@ -106,7 +106,7 @@ def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:
 
 
 def _meaning(folded: RunFold) -> str:
-    code = text_of((folded.root.error or {}).get("code")) if folded.root else ""
+    code = folded.root.error.code if folded.root and folded.root.error else ""
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 

@@ -187,7 +187,7 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
         "version": root.version if root else None,
         "started_at": root.started_at if root else None,
         "duration_ms": root.ms if root else None,
-        "error": root.error if root else None,
+        "error": root.error.json if root and root.error else None,
         "steps": rows(shown.fold, only=shown.only),
         "waits": [ask._asdict() for ask in shown.unfinished.asks],
         "next": next_commands(context, shown),

@@ -64,7 +64,7 @@ class TracedEpisode(NamedTuple):
     def out_of_disk(self) -> bool:
         """Whether a full disk ended the run."""
         error = self.fold.root.error if self.fold.root else None
-        return error is not None and error.get("code") == "env.disk"
+        return error is not None and error.code == "env.disk"
 
 
 def waiting_lines(
@@ -107,12 +107,12 @@ def _after_failure(shown: TracedEpisode, episode: str) -> list[str]:
     started = next((event for event in shown.log if event.event_type == "run.started"), None)
     options = object_of(object_of(started.payload).get("options")) if started else {}
     steps = {step.id: step.status for step in root.own}
-    point = rerun_point_of(steps, str(root.error.get("step") or ""), shown.log)
+    point = rerun_point_of(steps, root.error.step or "", shown.log)
     level = str(options.get("trust_level") or "standard")
     confirmed = map(str, list_of(options.get("confirmed_capabilities")))
     flags = flags_of(point, "" if level == "standard" else level, confirmed)
-    found = failure_commands(episode, root.error, point, flags or "")
-    answered = shown.flags.io and shown.only == root.error.get("step")
+    found = failure_commands(episode, root.error.json, point, flags or "")
+    answered = shown.flags.io and shown.only == root.error.step
     return [line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)]
 
 
@@ -188,17 +188,18 @@ def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:
-            words = (attempt.get(name) for name in ("binding_id", "status", "code", "message"))
-            text = visible("  ".join(str(word) for word in words if word))
+            words = (attempt.binding_id, attempt.status, attempt.code, attempt.message)
+            text = visible("  ".join(word for word in words if word))
             lines.append([(f"  attempt {number}  ", "dim"), (text, "")])
-        if attempt.get("url"):
-            lines += _text_block("sent", f"{attempt.get('method') or ''} {attempt['url']}".strip(), most)
-        for name in ("request", "reply"):
-            lines += _block(name, attempt.get(name), most)
-        for name in ("printed", "stderr"):
-            lines += _text_block(name, attempt.get(name), most)
-        lines += _text_block("noticed", "\n".join(map(str, list_of(attempt.get("notices")))), most)
-    return lines + _block("output", step.output, most) + _block("error", step.error, most)
+        if attempt.url:
+            lines += _text_block("sent", f"{attempt.method or ''} {attempt.url}".strip(), most)
+        lines += _block("request", attempt.request, most)
+        lines += _block("reply", attempt.reply, most)
+        lines += _text_block("printed", attempt.printed, most)
+        lines += _text_block("stderr", attempt.stderr, most)
+        lines += _text_block("noticed", "\n".join(attempt.notices), most)
+    error = step.error.json if step.error else None
+    return lines + _block("output", step.output, most) + _block("error", error, most)
 
 
 def _block(word: str, value: Any, most: int | None) -> list[StyledLine]:

@@ -20,7 +20,8 @@ from cogcli.context.tokenizer import ESTIMATE
 from cogcli.core.calls import Cancellation
 from cogcli.core.canonical import compact
 from cogcli.declarations.agent_events import ModelAnswered, ModelRequested, ModelResent, ModelRetried
-from cogcli.declarations.event_type import Payload, Usage
+from cogcli.declarations.call_records import Usage
+from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
 from cogcli.engine.run import RootRun
 from cogcli.engine.tasks import Cancel, Effects, Interrupted, Next, Sleep, Spawn, Unanswered, WorkerCall

@@ -14,9 +14,9 @@ from cogcli.cognition.settlement import settle
 from cogcli.cognition.turn_record import TurnRecord, milliseconds, values_at_start
 from cogcli.context.compiler import CompiledContext, compile_context, find_evidence
 from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
-from cogcli.declarations.events import PlanCreated
+from cogcli.declarations.events import PlanCreated, PlanEntry
 from cogcli.engine.outcome import RunOutcome, describe_outcome
-from cogcli.engine.plan import plan_skill, record
+from cogcli.engine.plan import plan_entry, plan_skill
 from cogcli.engine.tasks import Effects
 from cogcli.events.envelope import Draft, draft_of
 from cogcli.governance.budgets import Exceeded
@@ -201,7 +201,7 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
     """Drive the plan in the root run, and give the RunOutcome."""
     engine = loop.root.engine
     steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
-    created = _created(loop, plan, [record(step) for step in steps.steps])
+    created = _created(loop, plan, [plan_entry(step) for step in steps.steps])
     outcome: RunOutcome = yield from loop.root.drive(steps, created)
     loop.effects = loop.seen.effects_of(plan)
     for call in loop.candidate.calls:
@@ -211,13 +211,13 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
     return describe_outcome(outcome, loop.root.run.state.skill_id)
 
 
-def _created(loop: Progress, plan: TurnPlan, records: list[dict[str, Any]]) -> Draft:
+def _created(loop: Progress, plan: TurnPlan, records: list[PlanEntry]) -> Draft:
     source = f"planner.{loop.planner.name}"
     payload = PlanCreated(
         source=source,
         rationale=f"turn {plan.turn} of {loop.given.pack.pack_id}",
         step_records=records,
-        steps=[f"{each['kind']}:{each['description']}" for each in records],
+        steps=[f"{each.kind}:{each.description}" for each in records],
         plan_id=plan.plan_id,
         plan_hash=plan.plan_hash,
         turn=plan.turn,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.declarations.event_type import Count, EventType, Json, Payload, Usage
+from cogcli.declarations.call_records import Usage
+from cogcli.declarations.event_type import Count, EventType, Json, Payload
 from cogcli.declarations.field import always
 
 Number = int | float

@@ -81,12 +81,3 @@ class Payload(Record):
     """The payload of an event. Its class is its type: `event` says what folds need to know."""
 
     event: ClassVar[EventType]
-
-
-class Usage(Record):
-    """What a step's calls used."""
-
-    llm_calls: Count
-    tool_calls: Count
-    tokens_in: Count
-    tokens_out: Count

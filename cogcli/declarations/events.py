@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 from cogcli.core.merge import STRATEGIES
 from cogcli.declarations import agent_events, governance_events
-from cogcli.declarations.event_type import Count, EventType, Json, Payload, Usage
+from cogcli.declarations.call_records import AttemptMade, FallbackUse, RunError, StepError, Usage
+from cogcli.declarations.event_type import Count, EventType, Json, Payload
 from cogcli.declarations.field import ABSENT, always
 from cogcli.declarations.record import Record
 
@@ -90,13 +91,29 @@ class RunStarted(Payload):
     """Which rules the log follows (`episode.log_lines`); the root's first event says it."""
 
 
+class PlanEntry(Record):
+    """A step as a plan has it."""
+
+    id: str
+    kind: str
+    capability: str | None = None
+    description: str
+    rationale: str | None = None
+    status: str = always(default="pending")
+    depends_on: list[str] = always(default=[])
+    inputs: Any = always(default=None)
+    """What it reads, by the names of its inputs."""
+    uses: str | None = None
+    """In logs of other tools: what it calls."""
+
+
 class PlanCreated(Payload):
     """The steps that are going to run."""
 
     event = EventType("plan.created", "plan", reduced=True)
     source: str
     rationale: str
-    step_records: list[Json]
+    step_records: list[PlanEntry]
     steps: list[str]
     """The labels of old readers, `kind:description`."""
     plan_id: str | None = None
@@ -146,7 +163,7 @@ class StepAnswered(Payload):
     event = EventType("step.answered", "act", needs_start=True, by_timing=True, words=_STEP_WORDS)
     step_id: str
     output: Json
-    attempts: list[Json] = always(default=[])
+    attempts: list[AttemptMade] = always(default=[])
 
 
 class Written(Record):
@@ -155,17 +172,6 @@ class Written(Record):
     target: str
     strategy: MergeStrategy
     value: Any
-
-
-class StepError(Record):
-    """Why a step did not end well."""
-
-    code: str
-    message: str
-    retryable: bool = always(default=False)
-    hint: str | None = None
-    reason: str | None = None
-    effect: str | None = None
 
 
 class StepFinished(Payload):
@@ -178,11 +184,11 @@ class StepFinished(Payload):
     action_id: str | None = None
     kind: str | None = None
     input_excerpt: str | None = None
-    attempts: list[Json] = ABSENT
+    attempts: list[AttemptMade] = ABSENT
     """Of a step that began."""
     usage: Usage | None = None
     capability: str | None = None
-    fallback: Json | bool | None = None
+    fallback: FallbackUse | bool | None = None
     tool: str | None = None
     reason: str | None = None
     detail: str | None = None
@@ -405,7 +411,7 @@ class RunTerminated(Payload):
     status: Outcome
     status_reason: str | None
     outputs: Json
-    error: Json | None
+    error: RunError | None
     required_missing: list[str]
     contradictions: list[str] = []
     """Outputs that are not of their declared type, in a skill of a lenient root."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 REQUIRED: Final = object()
 """Stands for the default of a field that has none."""
@@ -11,6 +11,10 @@ ABSENT: Final[Any] = object()
 """The default of a field that is no member of the value unless it is given: null is something else."""
 RECORDS: Final[dict[str, Any]] = {}
 """The classes of all records by name: a field whose type names one holds records."""
+
+
+_UNKNOWN: Final[Any] = object()
+"""Stands for the class of a field's records before it is looked up: it may be defined after the field."""
 
 
 class _Always(NamedTuple):
@@ -25,7 +29,7 @@ def always(*, default: Any) -> Any:
 class Field:
     """A member of a record, and what reads it from the JSON of a value."""
 
-    __slots__ = ("always", "annotation", "default", "name")
+    __slots__ = ("_record", "always", "annotation", "default", "name")
 
     def __init__(self, name: str, annotation: str, default: Any) -> None:
         """`annotation` is the source of its type."""
@@ -34,12 +38,15 @@ class Field:
         self.always = type(default) is _Always
         """Whether it is written even where it is its default."""
         self.default = default.default if self.always else default
+        self._record: Any = _UNKNOWN
 
     @property
     def record(self) -> Any:
         """The class of the records that it holds; None where it holds other values."""
-        words = re.findall(r"\w+", self.annotation)
-        return next((RECORDS[word] for word in words if word in RECORDS), None)
+        if self._record is _UNKNOWN:
+            words = re.findall(r"\w+", self.annotation)
+            self._record = next((RECORDS[word] for word in words if word in RECORDS), None)
+        return self._record
 
     def __get__(self, value: Any, cls: type[Any]) -> Any:
         if value is None:
@@ -52,9 +59,6 @@ class Field:
         if type(found) is list and self.record is not None:
             return [self.record.of(each) for each in found]
         return type(found)() if found is self.default and found in ([], {}) else found
-
-    def __set__(self, value: Any, new: object) -> NoReturn:
-        raise AttributeError(f"{type(value).__name__} is frozen")
 
 
 def fields_of(cls: type[Any]) -> list[Field]:

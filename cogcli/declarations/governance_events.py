@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from cogcli.declarations.event_type import EventType, Json, Payload
-from cogcli.declarations.field import ABSENT
+from cogcli.declarations.field import ABSENT, always
 
 _DECISION: Final = ("decision", "verdict", "gate", "rule")
 _DECISION_WORDS: Final = (*_DECISION, "reason")
@@ -30,7 +30,7 @@ class GateDecided(Payload):
     gate: str | None = None
     on_fail: str | None = None
     reason: str | None = None
-    enforced: bool
+    enforced: bool = always(default=True)
     warning: Literal["safety_gate_warning"] | None = None
     """Of a gate that warns: the name by which readers of the shared format find it."""
     input_hash: str | None = None
@@ -55,7 +55,7 @@ class PolicyDecided(Payload):
     reason: str | None = None
     rule: str | None = None
     gate: str | None = None
-    enforced: bool
+    enforced: bool = always(default=True)
     approval_mode: str | None = None
     matched: list[str] = ABSENT
     would: list[Json] = ABSENT

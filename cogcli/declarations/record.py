@@ -18,7 +18,7 @@ A constructor is compiled when the first value is constructed (docs/adr/0026-rec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from cogcli.declarations.field import ABSENT, RECORDS, REQUIRED, Field, always, fields_of
 
@@ -35,10 +35,14 @@ class _RecordType(type):
         for field, annotation in members.get("__annotations__", {}).items():
             if not annotation.startswith("ClassVar"):
                 members[field] = Field(field, annotation, members.get(field, REQUIRED))
-        members["__slots__"] = ()
+        members.setdefault("__slots__", ())
         members["__init__"] = _first_init
-        RECORDS[name] = made = super().__new__(cls, name, bases, members)
-        return made
+        return super().__new__(cls, name, bases, members)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        if "__dict__" not in members["__slots__"]:
+            RECORDS[name] = cls
 
 
 def _first_init(self: Record, **members: Any) -> None:
@@ -60,12 +64,23 @@ _set_json: Callable[[Any, dict[str, Any]], None] = vars(_Held)["json"].__set__
 class Record(_Held, metaclass=_RecordType):
     """A frozen value with declared fields."""
 
+    other_members: ClassVar[bool] = False
+    """Whether its JSON may have members that are not declared, as older versions wrote them."""
+
     @classmethod
     def of(cls, json: dict[str, Any]) -> Self:
         """The value of this JSON. An attribute without a member and a default raises AttributeError."""
         value = cls.__new__(cls)
         _set_json(value, json)
         return value
+
+    @classmethod
+    def with_attributes(cls) -> type[Self]:
+        """A class below this one whose values have a dictionary of attributes, which count before
+        what `json` has."""
+        members = {"__slots__": ("__dict__",), "__module__": cls.__module__, "__doc__": cls.__doc__}
+        below: type[Self] = _RecordType(cls.__name__, (cls,), members)  # type: ignore[assignment]
+        return below
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values. Raises TypeError for a name that is no field."""

@@ -28,6 +28,7 @@ from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.events import CallRetried
 from cogcli.declarations.governance_events import GateDecided
 from cogcli.engine.approval import ApprovalRequest
@@ -338,19 +339,27 @@ def _note_attempt(
         entry.update(error.record or {})
         if error.code not in _NO_ANSWER and error.left:
             record.count_call(error.usage)
-    record.attempts.append(entry)
+    record.attempts.append(AttemptMade.of(entry))
 
 
 def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
     """Add the bindings at this place of the chain that could not be called, as `skipped` attempts."""
     for each in chain.passed_over:
         if each.before == place:
-            told = {"binding_id": each.binding_id, "service_id": each.service_id, "status": "skipped"}
-            record.attempts.append({**told, "code": each.code, "message": each.message})
+            passed_over = AttemptMade(
+                binding_id=each.binding_id,
+                service_id=each.service_id,
+                status="skipped",
+                code=each.code,
+                message=each.message,
+            )
+            record.attempts.append(passed_over)
 
 
 def _record_repeat(record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
-    error = {k: v for k, v in record.last_made.items() if k not in ("binding_id", "service_id", "status")}
+    error = {
+        k: v for k, v in record.last_made.json.items() if k not in ("binding_id", "service_id", "status")
+    }
     payload = CallRetried(
         step_id=record.path,
         attempt=number,

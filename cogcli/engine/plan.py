@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from cogcli.core.refs import parse_target
+from cogcli.declarations.events import PlanEntry
 from cogcli.mapping import expressions, inputs, outputs
 from cogcli.specs.capability import Capability, hinted_writes
 from cogcli.specs.fields import Fields, FieldSpec
@@ -266,16 +267,15 @@ def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> l
     return before
 
 
-def record(step: PlannedStep) -> dict[str, Any]:
+def plan_entry(step: PlannedStep) -> PlanEntry:
     """The step as the event `plan.created` holds it."""
     capability = step.target.capability if step.target else None
-    return {
-        "id": step.step.id,
-        "kind": step.kind,
-        **({"capability": capability.id} if capability else {}),
-        "description": step.step.description or step.step.uses,
-        **({"rationale": rationale} if (rationale := step.step.rationale) else {}),
-        "status": "pending",
-        "depends_on": list(step.depends_on),
-        "inputs": step.step.input,
-    }
+    return PlanEntry(
+        id=step.step.id,
+        kind=step.kind,
+        capability=capability.id if capability else None,
+        description=step.step.description or step.step.uses,
+        rationale=step.step.rationale or None,
+        depends_on=list(step.depends_on),
+        inputs=step.step.input,
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
+from cogcli.declarations.call_records import RunError
 from cogcli.declarations.events import (
     PlanCreated,
     RunAborting,
@@ -19,7 +20,7 @@ from cogcli.declarations.events import (
 from cogcli.engine.context import Engine, Fallback, Run
 from cogcli.engine.graph import GraphDriver
 from cogcli.engine.outcome import RunOutcome, describe_outcome, outcome_of
-from cogcli.engine.plan import StepPlan, record
+from cogcli.engine.plan import StepPlan, plan_entry
 from cogcli.engine.step import run_step
 from cogcli.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
 from cogcli.events.envelope import Draft, draft_of
@@ -245,7 +246,7 @@ class RootRun:
             status=outcome.status,
             status_reason=error.code if error else None,
             outputs=outcome.outputs,
-            error=error_payload(error) if error else None,
+            error=_recorded_error(error),
             required_missing=list(outcome.required_missing),
             contradictions=list(outcome.contradictions),
         )
@@ -289,25 +290,26 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
 
 def _plan_event(run: Run) -> Draft:
     """A function of its own, so that the records of all steps are freed before the first step."""
-    records = [record(step) for step in run.plan.steps]
-    labels = [f"{entry['kind']}:{entry['description']}" for entry in records]
+    records = [plan_entry(step) for step in run.plan.steps]
+    labels = [f"{each.kind}:{each.description}" for each in records]
     rationale = f"steps of {run.plan.skill.id} in plan order"
     source = "planner.skill"
     payload = PlanCreated(source=source, rationale=rationale, step_records=records, steps=labels)
     return draft_of(payload, run.state.run_id, speaker=source)
 
 
-def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
-    """The `error` object of `run.terminated`: code, message and where it arose."""
-    payload = {
-        "code": error.code,
-        "message": error.message,
-        "step": error.step_id,
-        "capability": error.capability_id,
-        "binding": error.binding_id,
-        "service": error.service_id,
-        "retryable": error.retryable,
-        "hint": error.hint,
-    }
-    told = {"reason": error.reason, "effect": error.effect}
-    return payload | {name: text for name, text in told.items() if text}
+def _recorded_error(error: RuntimeErrorBase | None) -> RunError | None:
+    if error is None:
+        return None
+    return RunError(
+        code=error.code,
+        message=error.message,
+        step=error.step_id,
+        capability=error.capability_id,
+        binding=error.binding_id,
+        service=error.service_id,
+        retryable=error.retryable,
+        hint=error.hint,
+        reason=error.reason or None,
+        effect=error.effect or None,
+    )

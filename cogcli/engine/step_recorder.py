@@ -12,12 +12,12 @@ from cogcli.core.calls import BindingChain, Member
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.event_type import Payload, Usage
+from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage
+from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     ENDINGS,
     CallRetried,
     StepAnswered,
-    StepError,
     StepStarted,
 )
 from cogcli.declarations.field import ABSENT
@@ -68,7 +68,7 @@ class StepRecord:
         self.input: dict[str, Any] | None = None
         self.member: Member | None = None
         self.chain: BindingChain | None = None
-        self.attempts: list[dict[str, Any]] = []
+        self.attempts: list[AttemptMade] = []
         """The entries of the closing event, bindings that were passed over included."""
         self.usage = no_usage()
         self.action_id: str | None = None
@@ -129,12 +129,12 @@ class StepRecord:
     @property
     def attempts_made(self) -> int:
         """Number of attempts, bindings passed over not counted."""
-        return sum(attempt["status"] != "skipped" for attempt in self.attempts)
+        return sum(attempt.status != "skipped" for attempt in self.attempts)
 
     @property
-    def last_made(self) -> dict[str, Any]:
+    def last_made(self) -> AttemptMade:
         """The last attempt that was made. Only called after one was."""
-        return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
+        return next(attempt for attempt in reversed(self.attempts) if attempt.status != "skipped")
 
     def wait(self, seconds: float) -> Effects:
         """Wait before the next attempt. Over a log that has it this is over; one cut off there is so again."""
@@ -247,7 +247,7 @@ class StepRecord:
         error.step_id = error.step_id or self.path
         error.run_id = error.run_id or self.run_id
         error.skill_id = error.skill_id or self.run.state.skill_id
-        error.attempts = error.attempts or list(self.attempts)
+        error.attempts = error.attempts or [attempt.json for attempt in self.attempts]
         if self.capability is not None:
             error.capability_id = error.capability_id or self.capability.id
         if self.member is not None:
@@ -337,24 +337,24 @@ class StepRecord:
             metrics=metrics,
         )
 
-    def _fallback(self) -> dict[str, Any] | None:
+    def _fallback(self) -> FallbackUse | None:
         """Whether another binding than the first answered; None where there was one alone."""
         if self.chain is None or (len(self.chain.members) == 1 and not self.chain.passed_over):
             return None
         ids = self.chain.binding_ids
-        used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in self.attempts)
+        used = any(each.binding_id != ids[0] and each.status != "skipped" for each in self.attempts)
         if used:
             self._note_fallback(ids[0])
-        return {"fallback_used": used, "fallback_chain": ids}
+        return FallbackUse(fallback_used=used, fallback_chain=ids)
 
     def _note_fallback(self, first: str) -> None:
         """Note the binding that answered instead of the first one; nothing if no binding answered."""
         last = self.attempts[-1]
-        if last["status"] != "success" or last["binding_id"] == first:
+        if last.status != "success" or last.binding_id == first:
             return
-        failed = [each for each in self.attempts if each["binding_id"] == first]
-        reason = failed[-1]["message"] if failed else ""
-        self.run.engine.fallbacks.append(Fallback(self.path, last["binding_id"], first, reason))
+        failed = [each for each in self.attempts if each.binding_id == first]
+        reason = (failed[-1].message or "") if failed else ""
+        self.run.engine.fallbacks.append(Fallback(self.path, last.binding_id, first, reason))
 
     def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
         if self.action_id is None:

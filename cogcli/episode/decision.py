@@ -16,12 +16,43 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import row_of
-from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.declarations.agent_events import (
+    AgentUpdated,
+    CandidateProposed,
+    ContextCompiled,
+    DecisionRecorded,
+    LayerCompleted,
+    LoopDetected,
+    MemoryProposed,
+    ModelAnswered,
+    PlanJudged,
+    PressureCaptured,
+    ResultJudged,
+)
+from cogcli.declarations.call_records import Usage
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import (
+    CallRetried,
+    PlanCreated,
+    RunPaused,
+    RunStarted,
+    RunTerminated,
+    StepFinished,
+    StepStarted,
+)
+from cogcli.declarations.governance_events import (
+    IN_DOUBT,
+    Approval,
+    ApprovalGranted,
+    ApprovalRejected,
+    PolicyDecided,
+)
+from cogcli.declarations.reading import read_record
 from cogcli.episode.layout import DECISION
 from cogcli.events.envelope import ActiveTime, Event
+from cogcli.events.typed_payload import read_payload
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"
@@ -56,14 +87,14 @@ class DecisionFold:
 
     def __init__(self, started: Event) -> None:
         self._started = started
-        payload = started.payload
-        self._agent = object_of(payload.get("agent"))
+        start = read_record(RunStarted, started.payload)
+        self._agent = start.agent or {}
         self._request = object_of(self._agent.get("request"))
         self._active = ActiveTime()
         self._turns = self._replans = self._trips = 0
         self._used: Counter[str] = Counter()
-        self._intent: str = object_of(payload.get("policy")).get("intent") or ""
-        self._candidate: dict[str, Any] = {}
+        self._intent: str = (start.policy or {}).get("intent") or ""
+        self._candidate: CandidateProposed | None = None
         self._plan: dict[str, Any] | None = None
         self._policy: list[dict[str, Any]] = []
         self._approvals: dict[str, dict[str, Any]] = {}
@@ -90,58 +121,64 @@ class DecisionFold:
         """Take one event of the tree into account, in order of the log; nothing after the decision is part of it."""
         if self._recorded:
             return
-        if event.event_type == "decision.recorded":
+        payload = read_payload(event)
+        if isinstance(payload, DecisionRecorded):
             self._recorded = {name: event.payload[name] for name in _ENDING}
             return
         self._active.apply(event)
-        payload, kind, row = event.payload, event.event_type, row_of(event.event_type)
-        self._count_tokens(object_of(payload.get("usage")))
-        if row.closes:
-            self._take_call(event, payload)
-        elif row.starts or row.repeats:
-            self._count_call(event, payload)
-        elif kind == "run.started" and event.run_id != self._started.run_id:
-            skill = object_of(payload.get("skill")).get("id")
-            self._lanes[event.run_id or ""] = {"run_id": event.run_id, "skill": skill, "status": "pending"}
-        elif kind == "run.terminated" and event.run_id in self._lanes:
-            self._lanes[event.run_id or ""]["status"] = payload["status"]
-        elif row.asks or row.resolves:
-            self._take_approval(event, payload)
-        else:
-            self._take_turn(event, payload)
+        match payload:
+            case StepFinished():
+                self._count_tokens(payload.usage)
+                self._take_call(event, payload)
+            case StepStarted() | CallRetried():
+                self._count_call(event, payload)
+            case RunStarted() if event.run_id != self._started.run_id:
+                lane = {"run_id": event.run_id, "skill": payload.skill.id, "status": "pending"}
+                self._lanes[event.run_id or ""] = lane
+            case RunTerminated() if event.run_id in self._lanes:
+                self._lanes[event.run_id]["status"] = payload.status
+            case Approval():
+                self._take_approval(payload)
+            case _:
+                self._take_turn(event, payload)
 
-    def _take_turn(self, event: Event, payload: dict[str, Any]) -> None:
-        kind = event.event_type
-        if kind == "layer.completed":
-            self._turns = max(self._turns, payload["turn"])
-        elif kind == "context.compiled":
-            self._take_context(payload["context"])
-        elif kind == "candidate.proposed":
-            self._candidate = payload
-        elif kind == "plan.created":
-            self._plan = {"plan_id": payload["plan_id"], "plan_hash": payload["plan_hash"]}
-        elif kind == "policy.decided":
-            names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
-            said = {name: text_of(payload.get(name)) or None for name in names}
-            self._policy.append({"event": event.id, **said})
-        elif kind == "critic.verified":
-            self._verified.append(_of_turn(payload, "verdict", "fails"))
-            self._replans += payload["verdict"] == _COUNTED_REPLAN
-        elif kind == "critic.scored":
-            _refs_of(payload["evidence_gates"])
-            self._scored.append(_of_turn(payload, "verdict", "reason", "goal_met"))
-            self._replans += payload["verdict"] == _COUNTED_REPLAN
-            self._gates = payload["evidence_gates"]
-        elif kind == "functional_state.captured":
-            self._pressures.append(payload)
-        elif kind == "run.paused":
-            self._paused = payload["reason"].partition(":")[0]
-        elif kind == "memory.proposed":
-            self._proposals += payload["proposals"]
-        elif kind == "loop.detected":
-            self._trips += 1
-        elif kind == "agent.updated":
-            self.agent = {"execution": payload["execution"], "reasoning": payload["reasoning"]}
+    def _take_turn(self, event: Event, payload: Payload) -> None:
+        match payload:
+            case LayerCompleted():
+                self._turns = max(self._turns, payload.turn)
+            case ContextCompiled():
+                self._take_context(payload.context)
+            case CandidateProposed():
+                self._candidate = payload
+            case PlanCreated() if payload.plan_id is not None:
+                self._plan = {"plan_id": payload.plan_id, "plan_hash": payload.plan_hash}
+            case PolicyDecided():
+                self._take_decision(event, payload)
+            case PlanJudged():
+                self._verified.append(_members(payload, "turn", "verdict", "fails"))
+                self._replans += payload.verdict == _COUNTED_REPLAN
+            case ResultJudged():
+                _refs_of(payload.evidence_gates)
+                self._scored.append(_members(payload, "turn", "verdict", "reason", "goal_met"))
+                self._replans += payload.verdict == _COUNTED_REPLAN
+                self._gates = payload.evidence_gates
+            case PressureCaptured():
+                self._pressures.append(payload.json)
+            case RunPaused():
+                self._paused = (payload.reason or "").partition(":")[0]
+            case MemoryProposed():
+                self._proposals += payload.proposals
+            case LoopDetected():
+                self._trips += 1
+            case AgentUpdated():
+                self.agent = {"execution": payload.execution, "reasoning": payload.reasoning}
+            case ModelAnswered():
+                self._count_tokens(payload.usage)
+
+    def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
+        names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
+        members = _members(payload, *names)
+        self._policy.append({"event": event.id, **{name: value or None for name, value in members.items()}})
 
     def _take_context(self, context: dict[str, Any]) -> None:
         """Take up what was compiled; nothing of it where a member is of another shape."""
@@ -155,42 +192,38 @@ class DecisionFold:
         self.contexts.append(context)
         self._gates = controls["evidence_gates"]
 
-    def _count_call(self, event: Event, payload: dict[str, Any]) -> None:
+    def _count_call(self, event: Event, payload: StepStarted | CallRetried) -> None:
         """Count an attempt; gates and probes are questions, which no budget counts."""
         path = StepPath(event.step_id or "")
-        if payload.get("binding") and not path.is_gate and not path.in_probe:
+        if payload.binding and not path.is_gate and not path.in_probe:
             self._used["tool_calls.per_workflow"] += 1
 
-    def _count_tokens(self, usage: dict[str, Any]) -> None:
+    def _count_tokens(self, usage: Usage | None) -> None:
         """Count what a model call, or the calls of a step, used."""
-        tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
-        if tokens:
+        if usage is not None and (tokens := usage.tokens_in + usage.tokens_out):
             self._used[TOKENS] += tokens
 
-    def _take_call(self, event: Event, payload: dict[str, Any]) -> None:
+    def _take_call(self, event: Event, payload: StepFinished) -> None:
         path = StepPath(event.step_id or "")
-        if not payload.get("capability") or path.is_gate or path.in_probe:
+        if not payload.capability or path.is_gate or path.in_probe:
             return
-        error = object_of(payload.get("error"))
         self._calls.append(
             {
                 "step_id": event.step_id,
-                "capability": payload["capability"],
-                "status": payload["step_status"],
-                "code": error.get("code"),
+                "capability": payload.capability,
+                "status": payload.step_status,
+                "code": payload.error.code if payload.error else None,
                 "event": event.id,
             }
         )
 
-    def _take_approval(self, event: Event, payload: dict[str, Any]) -> None:
-        known = self._approvals.setdefault(payload["approval_id"], {"answer": None, "by": None, "role": None})
-        names = ("approval_id", "gate", "kind", "capability", "step_id")
-        known.update({name: payload[name] for name in names if payload.get(name) is not None})
-        if row_of(event.event_type).resolves:
-            granted = event.event_type == "approval.granted"
-            known.update(
-                answer="granted" if granted else "rejected", by=payload.get("by"), role=payload.get("role")
-            )
+    def _take_approval(self, payload: Approval) -> None:
+        known = self._approvals.setdefault(payload.approval_id, {"answer": None, "by": None, "role": None})
+        members = _members(payload, "approval_id", "gate", "kind", "capability", "step_id")
+        known.update({name: value for name, value in members.items() if value is not None})
+        if isinstance(payload, ApprovalGranted | ApprovalRejected):
+            answer = "granted" if isinstance(payload, ApprovalGranted) else "rejected"
+            known.update(answer=answer, by=payload.by, role=payload.role)
 
     # -- the documents ------------------------------------------------------------------------------------------------
 
@@ -224,7 +257,7 @@ class DecisionFold:
             "status_reason": ending["status_reason"],
             "outcome": ending["outcome"],
             "intent": self._intent,
-            "task_template": self._candidate.get("template"),
+            "task_template": self._candidate.template if self._candidate else None,
             "actor": {
                 "user_id": user.get("user_id"),
                 "role": user.get("role"),
@@ -305,7 +338,7 @@ class DecisionFold:
         waiting = (self._paused != IN_DOUBT and self.waiting) or {}
         escalated = waiting.get("kind") == "escalation"
         return {
-            "decision_key": self._candidate.get("decision_key") or self._intent,
+            "decision_key": (self._candidate and self._candidate.decision_key) or self._intent,
             "status": "escalated" if escalated else "pending_approval",
             "status_reason": waiting.get("gate") or self._paused,
             "outcome": "pending",
@@ -334,5 +367,5 @@ def decision_of_log(events: Iterable[Event], ending: dict[str, Any]) -> dict[str
     return fold.record(ending)
 
 
-def _of_turn(payload: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: payload.get(name) for name in ("turn", *names)}
+def _members(payload: Payload, *names: str) -> dict[str, Any]:
+    return {name: getattr(payload, name) for name in names}

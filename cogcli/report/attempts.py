@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.declarations.call_records import AttemptMade
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.trace_spans import is_count, json_text, microseconds_of, some
 
@@ -32,25 +33,25 @@ class RetryWait(NamedTuple):
     waited: int
 
 
-def attempt_span(attempt: dict[str, Any], protocol: str, *, io: bool) -> AttemptSpan | None:
+def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpan | None:
     """The span of an attempt; None where nothing went over a wire and no model was used."""
-    usage, method, url = attempt.get("usage"), text_of(attempt.get("method")), text_of(attempt.get("url"))
-    if not isinstance(usage, dict) and not method and not url:
+    if attempt.usage is None and not attempt.method and not attempt.url:
         return None
     attributes: dict[str, Any] = {}
     name = _add_exchange(attributes, attempt, protocol)
-    if isinstance(usage, dict):
-        name = _add_chat(attributes, attempt, usage)
-    attributes["cogcli.binding.id"] = text_of(attempt.get("binding_id"))
-    attributes["cogcli.service.id"] = text_of(attempt.get("service_id"))
+    if attempt.usage is not None:
+        name = _add_chat(attributes, attempt, attempt.usage)
+    attributes["cogcli.binding.id"] = attempt.binding_id
+    attributes["cogcli.service.id"] = attempt.service_id
     if io:
-        attributes["url.full"] = url
-        attributes |= {f"cogcli.{side}": json_text(attempt.get(side)) for side in ("request", "reply")}
+        attributes["url.full"] = attempt.url
+        attributes["cogcli.request"] = json_text(attempt.request)
+        attributes["cogcli.reply"] = json_text(attempt.reply)
     return AttemptSpan(name, some(attributes))
 
 
 def bounds(
-    made: Sequence[dict[str, Any]], start: int, end: int, repeats: Sequence[RetryWait]
+    made: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
 ) -> list[tuple[int, int]]:
     """Begin and end of each attempt in microseconds, always within the step: as recorded, else as the write-ahead
     records around it show."""
@@ -59,11 +60,11 @@ def bounds(
     ends = [repeat.at - repeat.waited for repeat in repeats]
     previous = start
     for number, attempt in enumerate(made):
-        begin = microseconds_of(attempt.get("started_at"))
-        took = attempt.get("duration_ms")
+        begin = microseconds_of(attempt.started_at)
+        took = attempt.duration_ms
         if begin is None:
             begin = begins[number] if number < len(begins) else previous
-        if type(took) is int and 0 <= took < 2**40:
+        if took is not None and took < 2**40:
             finish = begin + took * 1000
         else:
             finish = ends[number] if number < len(ends) else end
@@ -73,15 +74,15 @@ def bounds(
     return found
 
 
-def _add_exchange(attributes: dict[str, Any], attempt: dict[str, Any], protocol: str) -> str:
+def _add_exchange(attributes: dict[str, Any], attempt: AttemptMade, protocol: str) -> str:
     """Add what went over the wire; the name of the span."""
-    method = text_of(attempt.get("method"))
-    place = _URL.match(text_of(attempt.get("url")))
+    method = attempt.method or ""
+    place = _URL.match(attempt.url or "")
     path = (place and place[3]) or "/"
     if method in _VERBS:
         attributes["http.request.method"] = method
-    code = attempt.get("status_code")
-    if type(code) is int and 100 <= code <= 599:
+    code = attempt.status_code
+    if code is not None and 100 <= code <= 599:
         attributes["http.response.status_code"] = code
     if place:
         attributes["server.address"] = place[1].strip("[]")
@@ -98,18 +99,17 @@ def _add_exchange(attributes: dict[str, Any], attempt: dict[str, Any], protocol:
     return remote
 
 
-def _remote_method(attempt: dict[str, Any], protocol: str) -> str:
+def _remote_method(attempt: AttemptMade, protocol: str) -> str:
     """The method of a remote procedure call, recorded as such or inside the JSON-RPC request; empty for other calls."""
-    method = text_of(attempt.get("method"))
-    if method and method not in _VERBS:
-        return method
-    body, row = object_of(object_of(attempt.get("request")).get("body")), PROTOCOLS.get(protocol)
+    if attempt.method and attempt.method not in _VERBS:
+        return attempt.method
+    body, row = object_of((attempt.request or {}).get("body")), PROTOCOLS.get(protocol)
     return text_of(body.get("method")) if row and row.json_rpc else ""
 
 
-def _add_chat(attributes: dict[str, Any], attempt: dict[str, Any], usage: dict[str, Any]) -> str:
+def _add_chat(attributes: dict[str, Any], attempt: AttemptMade, usage: dict[str, Any]) -> str:
     """Add what a model was asked and used; the name of the span."""
-    model, finish = text_of(attempt.get("model")), text_of(attempt.get("finish_reason"))
+    model, finish = attempt.model or "", attempt.finish_reason
     attributes["gen_ai.operation.name"] = "chat"
     attributes["gen_ai.request.model"] = model
     for name, keys in _TOKENS:

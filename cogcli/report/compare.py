@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING, equal, object_of
 from cogcli.core.terminal_text import cells, truncate, visible
+from cogcli.declarations.events import RunStarted
 from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
@@ -67,24 +68,26 @@ class EpisodeDiff(NamedTuple):
 def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     """An episode as far as it is compared; its events are gone through once."""
     fold = RunFold()
-    asked: dict[str, Any] = {}
-    ended: dict[str, Any] = {}
     for event in events:
         fold.apply(event)
-        payload = object_of(event.payload)
-        if event.phase == "start" and not asked:
-            asked = payload
-        elif event.phase == "terminate" and fold.root and event.run_id in (None, fold.root.id):
-            ended = payload
-    specs = object_of(object_of(asked.get("pins")).get("specs"))
-    inputs, outputs = object_of(asked.get("inputs")), object_of(ended.get("outputs"))
-    side = Side(id, status, fold.root or RunView(""), inputs, outputs, specs)
-    return _with_turns(side, fold) if fold.turns.is_agent else side
+    run = fold.root or RunView("")
+    specs = object_of(run.start.pins.get("specs")) if run.start else {}
+    inputs = run.start.inputs if run.start else {}
+    outputs = run.end.outputs if run.end else {}
+    side = Side(id, status, run, inputs, outputs, specs)
+    return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
 
 
-def _with_turns(side: Side, fold: RunFold) -> Side:
-    made, policy = fold.turns.decision, object_of(fold.turns.started.get("policy"))
-    decision = {name: made.get(name) for name in ("status", "status_reason", "outcome", "decision_key")}
+def _with_turns(side: Side, fold: RunFold, started: RunStarted) -> Side:
+    made, policy = fold.turns.decision, started.policy or {}
+    decision: dict[str, Any] = {}
+    if made is not None:
+        decision = {
+            "status": made.status,
+            "status_reason": made.status_reason,
+            "outcome": made.outcome,
+            "decision_key": made.decision_key,
+        }
     decision |= {name: policy.get(name) for name in ("pack", "intent", "user", "safety_mode")}
     turns = {f"turn {row['turn']} {row['layer']}": row["cell"] for row in layer_cells.rows(fold)}
     return side._replace(decision={name: value for name, value in decision.items() if value}, turns=turns)
@@ -133,7 +136,7 @@ def _bindings(*runs: RunView) -> list[dict[str, str]]:
 
 
 def _step(one: StepView, other: StepView) -> DiffLine:
-    codes = [(step.error or {}).get("code") for step in (one, other)]
+    codes = [step.error.code if step.error else None for step in (one, other)]
     if one.status != other.status:
         return DiffLine(CHANGED, one.id, one.status, other.status)
     if codes[0] != codes[1]:

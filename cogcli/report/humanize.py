@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+
+from cogcli.declarations.call_records import RunError, StepError
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -81,9 +82,9 @@ def size(count: int) -> str:
     return ""
 
 
-def error_text(error: dict[str, Any]) -> str:
-    """`code: message`, as far as an error has them."""
-    return ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
+def error_text(error: StepError | RunError | None) -> str:
+    """`code: message`, as far as an error has them; empty of none."""
+    return ": ".join(text for text in (error.code, error.message) if text) if error else ""
 
 
 def count_of(count: int, word: str, plural: str = "") -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.terminal_text import visible
+from cogcli.declarations.layer_records import (
+    AgentLimits,
+    AttentionWrites,
+    ConsolidationWrites,
+    GoalsWrites,
+    IdentityWrites,
+    JudgmentWrites,
+    PerceptionWrites,
+    PolicyGateWrites,
+)
+from cogcli.declarations.reading import read_record
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import texts_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, named_rows
 from cogcli.report.turns import TurnView
 from cogcli.specs.pack import VERDICTS
@@ -30,7 +39,7 @@ def _turn_object(fold: RunFold, turn: TurnView) -> dict[str, Any]:
         "run_id": root.id if root else "",
         "trace_id": fold.trace_id,
         "turn": turn.number,
-        "request": text_of(started.get("task")),
+        "request": started.task if started else "",
         "perception": _perception(turn),
         "attention": _attention(turn),
         "identity": _identity(turn),
@@ -41,75 +50,61 @@ def _turn_object(fold: RunFold, turn: TurnView) -> dict[str, Any]:
         "action": [{"tool": tool, "result": _RESULT.get(status, status)} for tool, status in turn.calls],
         "critic": _critic(turn),
         "consolidation": _consolidation(turn),
-        "reflection": _reflection(turn, object_of(object_of(started.get("agent")).get("limits"))),
+        "reflection": _reflection(turn, read_record(AgentLimits, started.agent if started else None).limits),
         "skipped": turn.skipped,
     }
 
 
-def _events(turn: TurnView) -> list[dict[str, Any]]:
-    return [object_of(each) for each in list_of(turn.layers.get("perception", {}).get("events"))]
-
-
 def _perception(turn: TurnView) -> dict[str, Any] | None:
-    return {"events": [each.get("type") for each in _events(turn)]} if "perception" in turn.layers else None
+    writes = turn.writes_of("perception", PerceptionWrites)
+    return {"events": [each.type for each in writes.events]} if writes else None
 
 
 def _attention(turn: TurnView) -> dict[str, Any] | None:
     """What has the attention, an event of the turn by its type; and the highest salience."""
-    if "attention" not in turn.layers:
+    writes = turn.writes_of("attention", AttentionWrites)
+    if writes is None:
         return None
-    writes = turn.layers["attention"]
-    types = {text_of(each.get("id")): text_of(each.get("type")) for each in _events(turn)}
-    scores = [score for score in object_of(writes.get("salience_scores")).values() if _is_number(score)]
-    focus = [types.get(ref) or ref for ref in texts_of(writes.get("focus"))]
-    return {"focus": focus, "salience_top": max(scores, default=None)}
+    perceived = turn.writes_of("perception", PerceptionWrites)
+    types = {each.id: each.type for each in perceived.events} if perceived else {}
+    focus = [types.get(ref) or ref for ref in writes.focus]
+    return {"focus": focus, "salience_top": max(writes.salience_scores.values(), default=None)}
 
 
 def _identity(turn: TurnView) -> dict[str, Any] | None:
-    if "identity" not in turn.layers:
-        return None
-    own = object_of(turn.layers["identity"].get("agent_self"))
-    return {"agent_role": own.get("role"), "voice": own.get("voice")}
+    writes = turn.writes_of("identity", IdentityWrites)
+    return {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
 
 
 def _intent(turn: TurnView) -> dict[str, Any] | None:
-    if "goals" not in turn.layers:
-        return None
-    return {"name": turn.layers["goals"].get("intent"), "task_template": turn.candidate.get("template")}
+    writes = turn.writes_of("goals", GoalsWrites)
+    return {"name": writes.intent, "task_template": turn.template or None} if writes else None
 
 
 def _context(turn: TurnView) -> dict[str, Any] | None:
     """How much was compiled: blocks, tokens, what was left out or kept from the model."""
-    if not turn.context:
+    context = turn.context
+    if context is None:
         return None
-    prompt, report = (
-        object_of(turn.context.get("compiled_prompt")),
-        object_of(turn.context.get("budget_report")),
-    )
-    used = object_of(report.get("used")).values()
     return {
-        "blocks": len(list_of(prompt.get("context_blocks"))),
-        "tokens": sum(count for count in used if type(count) is int),
-        "omitted": len(list_of(report.get("omissions"))),
-        "redacted": [object_of(each).get("capability") for each in list_of(turn.context.get("redactions"))],
+        "blocks": len(context.compiled_prompt.context_blocks),
+        "tokens": sum(context.budget_report.used.values()),
+        "omitted": len(context.budget_report.omissions),
+        "redacted": [each.capability for each in context.redactions],
     }
 
 
 def _judgment(turn: TurnView) -> dict[str, Any] | None:
-    if "judgment" not in turn.layers:
-        return None
-    return {"candidate_plan_id": object_of(turn.layers["judgment"].get("candidate")).get("candidate_plan_id")}
+    writes = turn.writes_of("judgment", JudgmentWrites)
+    return {"candidate_plan_id": writes.candidate.candidate_plan_id} if writes else None
 
 
 def _policy_gate(turn: TurnView) -> dict[str, Any] | None:
     """The strictest of what was said of the turn: by the layer, of each call, and by the agent itself."""
-    found: list[tuple[Any, Any]] = []
-    if "policy_gate" in turn.layers:
-        writes = turn.layers["policy_gate"]
-        found.append((writes.get("verdict"), next(iter(texts_of(writes.get("obligations"))), None)))
-    found += [
-        (each.get("verdict"), each.get("gate")) for each in turn.decided if each.get("enforced") is not False
-    ]
+    found: list[tuple[str | None, str | None]] = []
+    if writes := turn.writes_of("policy_gate", PolicyGateWrites):
+        found.append((writes.verdict, next(iter(writes.obligations), None)))
+    found += [(each.verdict, each.gate) for each in turn.decided if each.enforced]
     if turn.escalation:
         found.append(("escalate", turn.escalation))
     known = [(VERDICTS.index(verdict), gate) for verdict, gate in found if verdict in VERDICTS]
@@ -120,40 +115,34 @@ def _policy_gate(turn: TurnView) -> dict[str, Any] | None:
 
 
 def _critic(turn: TurnView) -> dict[str, Any]:
-    reason = turn.verified.get("reason") or turn.scored.get("reason") or None
+    judged = [each for each in (turn.verified, turn.scored) if each]
     return {
-        "verify": turn.verified.get("verdict"),
-        "score": turn.scored.get("verdict"),
-        "reason": reason,
+        "verify": turn.verified.verdict if turn.verified else None,
+        "score": turn.scored.verdict if turn.scored else None,
+        "reason": next((each.reason for each in judged if each.reason), None),
     }
 
 
 def _consolidation(turn: TurnView) -> dict[str, Any] | None:
-    if "consolidation" not in turn.layers:
+    writes = turn.writes_of("consolidation", ConsolidationWrites)
+    if writes is None:
         return None
-    found = []
-    for proposal in list_of(turn.layers["consolidation"].get("proposals")):
-        candidate = object_of(object_of(proposal).get("candidate"))
-        found.append(f"{text_of(candidate.get('entity'))} {text_of(candidate.get('predicate'))}")
-    return {"memory_proposals": found}
+    candidates = [proposal.candidate for proposal in writes.proposals]
+    return {"memory_proposals": [f"{each.entity} {each.predicate}" for each in candidates]}
 
 
-def _reflection(turn: TurnView, limits: dict[str, Any]) -> dict[str, Any] | None:
+def _reflection(turn: TurnView, limits: dict[str, float]) -> dict[str, Any] | None:
     """Whether the goal is met, and what is left of the run's budget that is nearest to its end."""
-    if "reflection" not in turn.layers:
+    found = turn.reflection
+    if found is None:
         return None
-    left = object_of(turn.reflection.get("budget"))
     shares = [
-        left[key] / limit
+        found.budget[key] / limit
         for key, limit in limits.items()
-        if not key.endswith(_PER_TURN) and _is_number(limit) and limit > 0 and _is_number(left.get(key))
+        if not key.endswith(_PER_TURN) and limit > 0 and key in found.budget
     ]
     remaining = f"{max(0, int(100 * min(shares)))}%" if shares else None
-    return {"goal_met": turn.reflection.get("goal_met"), "budget_remaining": remaining}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return {"goal_met": found.goal_met, "budget_remaining": remaining}
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

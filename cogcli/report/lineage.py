@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import RunTerminated, StepFinished, StepStarted
 from cogcli.events.envelope import Event
+from cogcli.events.typed_payload import read_payload
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import texts_of
 from cogcli.report.styled_text import Glyphs, StyledLine
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
@@ -84,29 +85,32 @@ class Lineage:
         root: str | None = None
         for number, event in enumerate(events):
             root = event.run_id if number == 0 else root
-            if event.run_id == root and isinstance(event.payload, dict):
-                if event.phase == "terminate":
-                    self.missing = texts_of(event.payload.get("required_missing"))
-                elif event.phase == "act":
-                    self._step(number, event, event.payload)
+            if event.run_id == root:
+                self._take(number, event, read_payload(event))
         for id, step in self.steps.items():
             for name in dict.fromkeys(step.reads):
                 self._reads.setdefault(tuple(_parts(name)[:2]), []).append((name, id))
 
-    def _step(self, number: int, event: Event, payload: dict[str, Any]) -> None:
-        id = payload.get("step_id") or event.step_id
-        if not isinstance(id, str) or not StepPath(id).is_step or "step_status" not in payload:
-            return
+    def _take(self, number: int, event: Event, payload: Payload) -> None:
+        match payload:
+            case RunTerminated():
+                self.missing = payload.required_missing
+            case StepStarted() | StepFinished():
+                id = payload.step_id or event.step_id
+                if id and StepPath(id).is_step:
+                    self._take_step(number, id, payload)
+
+    def _take_step(self, number: int, id: str, payload: StepStarted | StepFinished) -> None:
         step = self.steps.setdefault(id, StepFlow([], []))
-        if reads := list_of(payload.get("reads")):
-            step.reads[:] = texts_of(reads)
-        for write in list_of(payload.get("writes")):
-            if isinstance(write, dict) and isinstance(write.get("target"), str):
-                value, strategy = write.get("value"), str(write.get("strategy") or "overwrite")
-                items = len(value) if isinstance(value, list) else None
-                done = TracedWrite(number, id, write["target"], strategy, items)
-                step.writes.append(done)
-                self.writes.append(done)
+        if payload.reads:
+            step.reads[:] = payload.reads
+        if isinstance(payload, StepStarted):
+            return
+        for write in (write for write in payload.writes if write.target):
+            items = len(write.value) if isinstance(write.value, list) else None
+            done = TracedWrite(number, id, write.target, write.strategy or "overwrite", items)
+            step.writes.append(done)
+            self.writes.append(done)
 
     def readers(self, target: str) -> list[str]:
         """The steps that read a target, a part of it or something around it."""

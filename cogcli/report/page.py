@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.declarations.events import RunStarted
+from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, rows, targets
@@ -143,17 +145,18 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     shown = steps.steps(fold.branches())
     flow = Lineage(source.events)
     places = targets(fold, flow, source.declared)
-    outputs = object_of(log.terminated.get("outputs"))
+    outputs = run.end.outputs if run.end else {}
+    task = run.start.task if run.start else ""
     word = source.shown_status.partition(",")[0]
     return Page(
-        anchor=f"{prefix}top", title=run.skill or text_of(log.started.get("task")) or "run", version=run.version,
-        task=text_of(log.started.get("task")), status=source.shown_status, outcome=_OUTCOMES.get(word, word),
-        sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_facts(source, run, log),
+        anchor=f"{prefix}top", title=run.skill or task or "run", version=run.version,
+        task=task, status=source.shown_status, outcome=_OUTCOMES.get(word, word),
+        sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_facts(source, run),
         chips=_chips(fold, run), notices=_notices(source),
         notice_title=_notice_title(source),
         error=error_of(run, source.specs, source.meaning), next=list(source.next), decision=decision_text(fold),
         outputs=limit.members(outputs, "state.json"),
-        inputs=limit.members(object_of(log.started.get("inputs")), "events.jsonl, line 1"),
+        inputs=limit.members(run.start.inputs if run.start else {}, "events.jsonl, line 1"),
         timeline=timeline_of(fold, f"{prefix}timeline"),
         lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
         targets=_target_rows(places), steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
@@ -162,7 +165,7 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         level_tone=style_of(_LEVELS.get(source.level, "warning")),
         findings=[(style_of(_SEVERITIES[each["severity"]]), each["code"], _place(each)) for each in source.findings],
         files=[(each["name"], size(each["size_bytes"]), each["sha256"]) for each in source.files],
-        hashes=_hashes(source, log),
+        hashes=_hashes(source, run),
     )  # fmt: skip
 
 
@@ -174,9 +177,9 @@ _OUTCOMES: Final = {
 _LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "anchored": "done"}
 
 
-def _facts(source: PageSource, run: RunView, log: PageLog) -> list[tuple[str, str]]:
-    tags = object_of(log.started.get("tags"))
-    policy = object_of(log.started.get("policy"))
+def _facts(source: PageSource, run: RunView) -> list[tuple[str, str]]:
+    start = run.start or read_record(RunStarted, {})
+    policy = start.policy or {}
     pairs = {
         "started": _clock(run.started_at),
         "took": duration(source.fold.ms),
@@ -185,9 +188,9 @@ def _facts(source: PageSource, run: RunView, log: PageLog) -> list[tuple[str, st
         "pack": text_of(policy.get("pack")).partition("#sha256:")[0],
         "intent": text_of(policy.get("intent")),
         "user": text_of(policy.get("user")),
-        "trust": text_of(object_of(log.started.get("options")).get("trust_level")),
-        "seed": str(log.started["seed"]) if log.started.get("seed") else "",
-        "tags": ", ".join(f"{name}={value}" for name, value in tags.items()),
+        "trust": text_of(start.options.get("trust_level")),
+        "seed": str(start.seed) if start.seed else "",
+        "tags": ", ".join(f"{name}={value}" for name, value in start.tags.items()),
     }
     return [(name, text) for name, text in pairs.items() if text]
 
@@ -235,22 +238,22 @@ def _approvals(log: PageLog) -> list[PageApproval]:
     found = []
     for each in log.approvals.values():
         request, reply = each.request, each.reply
-        role = f" ({text_of(reply.get('role'))})" if reply.get("role") else ""
+        role = f" ({reply.role})" if reply and reply.role else ""
         pairs = {
             "asked": _clock(each.asked_at),
-            "because": text_of(request.get("reason")),
-            "gate": text_of(request.get("gate")),
-            "roles": ", ".join(map(str, list_of(request.get("approver_roles")))),
-            "valid until": _clock(text_of(request.get("expires_at"))),
+            "because": request.reason,
+            "gate": request.gate,
+            "roles": ", ".join(request.approver_roles or ()),
+            "valid until": _clock(request.expires_at or ""),
             "answered": _clock(each.answered_at),
-            "by": f"{text_of(reply.get('by'))}{role}".strip(),
-            "saying": text_of(reply.get("reason")),
+            "by": f"{(reply and reply.by) or ''}{role}".strip(),
+            "saying": reply.reason if reply else "",
         }
         word = each.answer or "waits"
         tone = style_of({"granted": "done", "rejected": "vetoed"}.get(word, "asks"))
-        what = text_of(request.get("capability")) or text_of(request.get("gate")) or "approval"
+        what = request.capability or request.gate or "approval"
         facts = [(name, text) for name, text in pairs.items() if text]
-        found.append(PageApproval(what, text_of(request.get("step_id")), tone, word, facts))
+        found.append(PageApproval(what, request.step_id or "", tone, word, facts))
     return found
 
 
@@ -273,8 +276,8 @@ def _place(finding: dict[str, Any]) -> str:
     return f"{place}{finding['message']}"
 
 
-def _hashes(source: PageSource, log: PageLog) -> list[tuple[str, str]]:
-    pins = object_of(log.started.get("pins"))
+def _hashes(source: PageSource, run: RunView) -> list[tuple[str, str]]:
+    pins = run.start.pins if run.start else {}
     pairs: Iterable[tuple[str, Any]] = [
         ("end of the log", source.head),
         ("policy", pins.get("policy_hash")),

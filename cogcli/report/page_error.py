@@ -1,4 +1,4 @@
-"""The error of a run as a page shows it: code, sentence, where, expected and found, what to do. The framed line is that
+"""The error of a run as a page shows it: code, sentence, where, the reply, what to do. The framed line is that
 of the pinned specs, so that it is what ran, whatever the file says today."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.terminal_text import cells
+from cogcli.declarations.call_records import RunError
 from cogcli.report.page_values import json_text
 from cogcli.report.run_view import RunView, StepView
 
@@ -22,7 +23,7 @@ class PageFrame(NamedTuple):
 
 
 class PageError(NamedTuple):
-    """The five parts of an error."""
+    """The parts of an error."""
 
     code: str
     message: str
@@ -38,38 +39,32 @@ def error_of(run: RunView, specs: dict[str, Any], meaning: str) -> PageError | N
     error = run.error
     if error is None:
         return None
-    step = run.steps.get(text_of(error.get("step")))
-    chain = [text_of(error.get(name)) for name in ("step", "capability", "binding", "service")]
+    step = run.steps.get(error.step or "")
+    chain = [error.step, error.capability, error.binding, error.service]
     facts = [
         ("where", " → ".join(part for part in chain if part)),
-        ("expected", _text(error.get("expected"))),
-        ("found", _text(error.get("found"))),
         ("reply", _reply(step) if step else ""),
-        ("help", text_of(error.get("hint"))),
+        ("help", error.hint),
         ("meaning", meaning),
     ]
     return PageError(
-        code=text_of(error.get("code")) or "error",
-        message=text_of(error.get("message")),
+        code=error.code or "error",
+        message=error.message,
         frame=_frame(run, error, specs),
         facts=[(name, text) for name, text in facts if text],
     )
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else json_text(value)
-
-
 def _reply(step: StepView) -> str:
-    reply = step.attempts[-1].get("reply") if step.attempts else None
-    text = "" if reply is None else json_text(object_of(reply).get("body", reply))
+    reply = step.attempts[-1].reply if step.attempts else None
+    text = "" if reply is None else json_text(reply.get("body", reply))
     return text if len(text) <= _REPLY else f"{text[:_REPLY]}…"
 
 
-def _frame(run: RunView, error: dict[str, Any], specs: dict[str, Any]) -> PageFrame | None:
+def _frame(run: RunView, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
     """The value of a pinned spec that the message names in backticks, with the keys around it."""
-    named = re.findall(r"`([^`\n]+)`", text_of(error.get("message")))
-    for key in (f"binding:{error.get('binding')}", f"skill:{run.skill}"):
+    named = re.findall(r"`([^`\n]+)`", error.message)
+    for key in (f"binding:{error.binding}", f"skill:{run.skill}"):
         pinned = object_of(specs.get(key))
         places = {value: path for path, value in reversed([*_texts(pinned.get("spec"), ())])}
         found = next((word for word in named if word in places and "." in word), None)

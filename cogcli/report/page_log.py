@@ -4,40 +4,48 @@ the log that hold the values of each step."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cogcli.core.jsonvalue import NOTHING, object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import row_of
+from cogcli.declarations.agent_events import ModelAnswered, ModelRequested
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import StepFinished, StepStarted
+from cogcli.declarations.governance_events import (
+    Approval,
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
+    GateDecided,
+    PolicyDecided,
+)
 from cogcli.events.envelope import Event
-from cogcli.report.run_view import count_in
+from cogcli.events.typed_payload import read_payload
 
 
 class AnsweredAsk(NamedTuple):
     """A request to a person and the answer to it; `answer` is empty before there is one."""
 
     asked_at: str
-    request: dict[str, Any]
+    request: Approval
     answered_at: str = ""
     answer: str = ""
     """`granted` or `rejected`."""
-    reply: dict[str, Any] = NOTHING
+    reply: Approval | None = None
 
 
 class ModelCall(NamedTuple):
-    """A question to a model and the answer; an empty answer before there is one."""
+    """A question to a model and the answer; None before there is one."""
 
-    turn: int
-    request: dict[str, Any]
+    request: ModelRequested
     line: int
-    answer: dict[str, Any] = NOTHING
+    answer: ModelAnswered | None = None
 
 
 class PageLog:
     """The log, gone through once. Lines count from 1, as in `events.jsonl`."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.decisions: dict[str, list[tuple[Event, dict[str, Any]]]] = {}
+        self.decisions: dict[str, list[tuple[Event, GateDecided | PolicyDecided]]] = {}
         """By step what gates, rules and persons decided of it."""
         self.approvals: dict[str, AnsweredAsk] = {}
         self.model_calls: dict[str, ModelCall] = {}
@@ -45,45 +53,35 @@ class PageLog:
         """By run and step the line that holds its input."""
         self.ended: dict[tuple[str | None, str], int] = {}
         """The same for its output, attempts and error."""
-        self.started: dict[str, Any] = {}
-        self.terminated: dict[str, Any] = {}
-        root: str | None = None
         for line, event in enumerate(events, start=1):
-            payload = object_of(event.payload)
-            root = event.run_id if line == 1 else root
-            if event.phase == "start" and not self.started:
-                self.started = payload
-            elif event.phase == "terminate" and event.run_id == root:
-                self.terminated = payload
-            else:
-                self._take(line, event, payload)
+            self._take(line, event, read_payload(event))
 
-    def _take(self, line: int, event: Event, payload: dict[str, Any]) -> None:
-        row = row_of(event.event_type)
-        step = event.step_id or text_of(payload.get("step_id"))
-        if event.phase == "act" and step:
-            place = (event.run_id, step)
-            lines = self.ended if payload.get("step_status") not in ("running", None) else self.begun
-            lines[place] = line
-        elif row.decides:
-            self.decisions.setdefault(_owner(step), []).append((event, payload))
-        elif row.asks or row.resolves:
-            self._approval(event, payload)
-        elif event.event_type == "model.requested":
-            turn = count_in(payload, "turn")
-            self.model_calls[text_of(payload.get("call_id"))] = ModelCall(turn, payload, line)
-        elif event.event_type == "model.answered":
-            id = text_of(payload.get("call_id"))
-            if id in self.model_calls:
-                self.model_calls[id] = self.model_calls[id]._replace(answer=payload)
+    def _take(self, line: int, event: Event, payload: Payload) -> None:
+        match payload:
+            case StepStarted():
+                self.begun[event.run_id, event.step_id or payload.step_id] = line
+            case StepFinished():
+                self.ended[event.run_id, event.step_id or payload.step_id] = line
+            case GateDecided():
+                self.decisions.setdefault(_owner(event.step_id or ""), []).append((event, payload))
+            case PolicyDecided():
+                step = event.step_id or payload.step_id or ""
+                self.decisions.setdefault(_owner(step), []).append((event, payload))
+            case ApprovalRequested():
+                self.approvals[payload.approval_id] = AnsweredAsk(event.timestamp, payload)
+            case ApprovalGranted():
+                self._answer_approval(event, payload, "granted")
+            case ApprovalRejected():
+                self._answer_approval(event, payload, "rejected")
+            case ModelRequested():
+                self.model_calls[payload.call_id] = ModelCall(payload, line)
+            case ModelAnswered() if payload.call_id in self.model_calls:
+                call = self.model_calls[payload.call_id]
+                self.model_calls[payload.call_id] = call._replace(answer=payload)
 
-    def _approval(self, event: Event, payload: dict[str, Any]) -> None:
-        id = text_of(payload.get("approval_id"))
-        if row_of(event.event_type).asks:
-            self.approvals[id] = AnsweredAsk(event.timestamp, payload)
-        elif id in self.approvals:
-            word = (event.event_type or "").partition(".")[2]
-            self.approvals[id] = self.approvals[id]._replace(
+    def _answer_approval(self, event: Event, payload: Approval, word: str) -> None:
+        if asked := self.approvals.get(payload.approval_id):
+            self.approvals[payload.approval_id] = asked._replace(
                 answered_at=event.timestamp, answer=word, reply=payload
             )
 

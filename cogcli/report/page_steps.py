@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.governance_events import GateDecided, PolicyDecided
+from cogcli.events.envelope import Event
 from cogcli.report.humanize import count_of, duration, error_text
 from cogcli.report.page_log import PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, json_text, line_of
@@ -113,70 +115,88 @@ class StepPages:
             anchor=anchor, id=step.id, name=step.name, uses=step.uses, status=step.status,
             sign=UNICODE.sign(step.status), tone=style_of(step.status), time=duration(step.ms),
             flow=flow(run, step, UNICODE), facts=list(_facts(step)),
-            error=error_text(step.error) if step.error else "",
+            error=error_text(step.error),
             attempts=[self._attempt(n, each, ended) for n, each in enumerate(step.attempts, start=1)],
             values=[value for value in values if value], decisions=decisions,
             parts=_parts(parts) if parts else None, below=self.steps(others),
             open=step.status in ("failed", "vetoed"),
         )  # fmt: skip
 
-    def _attempt(self, number: int, attempt: dict[str, Any], where: str) -> PageAttempt:
-        words = [
-            text_of(attempt.get(name)) for name in ("binding_id", "service_id", "status", "method", "url")
+    def _attempt(self, number: int, attempt: AttemptMade, where: str) -> PageAttempt:
+        words = [attempt.binding_id, attempt.service_id, attempt.status, attempt.method, attempt.url]
+        words += [f"HTTP {attempt.status_code}"] if attempt.status_code is not None else []
+        values = [
+            self._limit.value("request", attempt.request, where),
+            self._limit.value("reply", attempt.reply, where),
+            self._limit.value("printed", attempt.printed, where),
+            self._limit.value("stderr", attempt.stderr, where),
+            self._limit.value("noticed", "\n".join(attempt.notices), where),
         ]
-        code = attempt.get("status_code")
-        words += [f"HTTP {code}"] if type(code) is int else []
-        named = {name: attempt.get(name) for name in ("request", "reply", "printed", "stderr")}
-        named["noticed"] = "\n".join(map(str, list_of(attempt.get("notices"))))
-        values = [self._limit.value(word, value, where) for word, value in named.items()]
         title = f"attempt {number}: " + " · ".join(word for word in words if word)
         return PageAttempt(title, [value for value in values if value])
 
-    def decision(self, step_id: str, event: Any, payload: dict[str, Any]) -> PageDecision:
+    def decision(self, step_id: str, event: Event, payload: GateDecided | PolicyDecided) -> PageDecision:
         """What was decided of a call, and why."""
-        told = object_of(self._explained.get(event.seq))
-        verdict = text_of(payload.get("verdict")) or text_of(payload.get("decision"))
-        gate = text_of(payload.get("gate"))
-        reason = text_of(payload.get("rule")) or text_of(payload.get("reason"))
-        status = _DECIDED.get(text_of(payload.get("decision")), "vetoed")
-        status = "asks" if verdict in _ASKS else status
+        explained = {} if event.seq is None else self._explained.get(event.seq, {})
+        by_policy = payload if isinstance(payload, PolicyDecided) else None
+        verdict = payload.verdict or payload.decision
+        status = "asks" if verdict in _ASKS else _DECIDED.get(payload.decision, "vetoed")
         return PageDecision(
-            step=step_id, capability=text_of(payload.get("capability")), verdict=f"{verdict} {gate}".strip(),
-            status=style_of(status), sign=UNICODE.sign(status), reason=reason, facts=list(_reasons(payload, told)),
-        )  # fmt: skip
+            step=step_id,
+            capability=(by_policy.capability or "") if by_policy else "",
+            verdict=f"{verdict} {payload.gate or ''}".strip(),
+            status=style_of(status),
+            sign=UNICODE.sign(status),
+            reason=(by_policy and by_policy.rule) or payload.reason or "",
+            facts=[*_explanations(explained), *_facts_of_decision(payload, explained)],
+        )
 
 
 _ASKS: Final = ("allow_with_gate", "escalate")
 _DECIDED: Final = {"allow": "done", "audit": "warning"}
 
 
-def _reasons(payload: dict[str, Any], told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Which comparison decided, with threshold and value; what was read; the stages in order."""
-    flips = {(each["path"], each["rule"]): each["text"] for each in told.get("flips", ())}
-    for each in told.get("compared", ()):
+def _explanations(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Which comparison decided, with threshold and value."""
+    flips = {(each["path"], each["rule"]): each["text"] for each in explained.get("flips", ())}
+    for each in explained.get("compared", ()):
         flip = flips.get((each["path"], each["rule"]))
         yield "decided by", each["text"] + (f"; {flip}" if flip else "")
-    if why := told.get("why"):
+    if why := explained.get("why"):
         yield "decided by", f"cannot be told: {why}"
-    for path, value in object_of(payload.get("reads")).items():
-        yield "read", f"{path} = {json_text(value)}"
-    for name in ("missing",):
-        yield from (("missing", str(path)) for path in told.get(name, ()))
-    for name in ("matched", "obligations"):
-        if words := ", ".join(map(str, list_of(payload.get(name)))):
-            yield name, words
-    for each in map(object_of, list_of(payload.get("would"))):
-        yield "would", f"{each.get('rule')}: {each.get('verdict')} (shadow)"
-    if on_fail := text_of(payload.get("on_fail")):
-        yield "on fail", on_fail
-    if payload.get("enforced") is False:
+
+
+def _facts_of_decision(
+    payload: GateDecided | PolicyDecided, explained: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """What was read, matched and demanded; the stages in order."""
+    by_policy = payload if isinstance(payload, PolicyDecided) else None
+    if by_policy and isinstance(by_policy.reads, dict):
+        for path, value in by_policy.reads.items():
+            yield "read", f"{path} = {json_text(value)}"
+    for path in explained.get("missing", ()):
+        yield "missing", str(path)
+    if by_policy:
+        yield from _matches(by_policy)
+    if isinstance(payload, GateDecided) and payload.on_fail:
+        yield "on fail", payload.on_fail
+    if not payload.enforced:
         yield "enforced", "no"
     stages = [
         f"{each['stage']} {each['outcome']}" + (f" ({each['reason']})" if each.get("reason") else "")
-        for each in told.get("stages", ())
+        for each in explained.get("stages", ())
     ]
     if stages:
         yield "stages", " → ".join(stages)
+
+
+def _matches(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
+    """The rules that matched, what they demand, and what rules in shadow mode would have said."""
+    for name, words in (("matched", payload.matched), ("obligations", payload.obligations)):
+        if words:
+            yield name, ", ".join(words)
+    for each in payload.would or ():
+        yield "would", f"{each.get('rule')}: {each.get('verdict')} (shadow)"
 
 
 def _facts(step: StepView) -> Iterator[tuple[str, str]]:
@@ -201,7 +221,7 @@ def _parts(parts: Sequence[Branch]) -> PageParts:
     first = [each.step for each in parts if each.step.status != "done"]
     rest = [each.step for each in parts if each.step.status == "done"]
     listed = [
-        (step.name, step.status, error_text(step.error) if step.error else step.reason)
+        (step.name, step.status, error_text(step.error) or step.reason)
         for step in (*first, *rest)[:_MOST_PARTS]
     ]
     word = "item" if StepPath(parts[0].step.id).in_loop else "part"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.declarations.call_records import StepError
+from cogcli.declarations.layer_records import ContextOmission, ModelQuestion, RecordedReply
+from cogcli.declarations.reading import read_record
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
 from cogcli.report.page_log import ModelCall, PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, line_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import count_in
 from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.turns import TurnView
 
@@ -58,62 +59,73 @@ def turns_of(fold: RunFold, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
     rows = layer_cells.rows(fold)
     return [
         PageTurn(
-            name=turn.step.name, intent=turn.step.uses, sign=UNICODE.sign(turn.step.status),
-            tone=style_of(turn.step.status), time=duration(turn.step.ms),
+            name=turn.step.name,
+            intent=turn.step.uses,
+            sign=UNICODE.sign(turn.step.status),
+            tone=style_of(turn.step.status),
+            time=duration(turn.step.ms),
             layers=[(row["layer"], row["cell"]) for row in rows if row["turn"] == turn.number],
-            calls=[_model_call(id, call, limit) for id, call in log.model_calls.items() if call.turn == turn.number],
-            blocks=list(_blocks(turn, limit)), omitted=list(_omitted(turn)), steps=turn.steps,
-            response=text_of(turn.candidate.get("response")),
+            calls=[
+                _model_call(id, call, limit)
+                for id, call in log.model_calls.items()
+                if call.request.turn == turn.number
+            ],
+            blocks=list(_blocks(turn, limit)),
+            omitted=list(_omitted(turn)),
+            steps=turn.steps,
+            response=turn.candidate.response if turn.candidate else "",
         )
         for turn in fold.turns.turns
-    ]  # fmt: skip
+    ]
 
 
 def _model_call(id: str, call: ModelCall, limit: ValueLimit) -> PageModelCall:
-    answer = call.answer
-    reply, error, usage = (object_of(answer.get(name)) for name in ("reply", "error", "usage"))
-    ended = f"failed: {text_of(error.get('code'))}" if error else "answered" if answer else "no answer"
-    tokens = f"{count_in(usage, 'tokens_in')} tokens in, {count_in(usage, 'tokens_out')} out" if usage else ""
-    facts = [text_of(reply.get("model")), tokens + (" (estimated)" if answer.get("estimated") else "")]
-    facts += [duration(count_in(answer, "latency_ms")) if answer else "", text_of(reply.get("finish"))]
     where = line_of(call.line)
-    request = object_of(call.request.get("request"))
-    messages = [
-        limit.value(text_of(each.get("role")) or "message", each.get("content"), where)
-        for each in map(object_of, list_of(request.get("messages")))
-    ]
-    answered = [
-        limit.value("answer", reply.get("text"), where),
-        limit.value("tool calls", reply.get("tool_calls"), where),
-        limit.value("error", error, where),
-    ]
-    title = f"{id} · {text_of(call.request.get('purpose'))} · {ended}"
+    asked = read_record(ModelQuestion, call.request.request)
+    values = [limit.value(each.role or "message", each.content, where) for each in asked.messages]
+    facts: list[str] = []
+    ended = "no answer"
+    if answer := call.answer:
+        reply = read_record(RecordedReply, answer.reply)
+        tokens = f"{answer.usage.tokens_in} tokens in, {answer.usage.tokens_out} out"
+        estimated = " (estimated)" if answer.estimated else ""
+        facts = [reply.model, tokens + estimated, duration(answer.latency_ms), reply.finish]
+        ended = "answered" if answer.error is None else f"failed: {read_record(StepError, answer.error).code}"
+        answered = [
+            limit.value("answer", reply.text, where),
+            limit.value("tool calls", reply.tool_calls, where),
+            limit.value("error", answer.error, where),
+        ]
+        values = [*answered, *values]
     return PageModelCall(
-        title, " · ".join(each for each in facts if each), [v for v in (*answered, *messages) if v]
+        title=f"{id} · {call.request.purpose} · {ended}",
+        facts=" · ".join(fact for fact in facts if fact),
+        values=[value for value in values if value],
     )
 
 
 def _blocks(turn: TurnView, limit: ValueLimit) -> Iterator[PageBlock]:
-    prompt = object_of(turn.context.get("compiled_prompt"))
-    for block in map(object_of, list_of(prompt.get("context_blocks"))):
+    if turn.context is None:
+        return
+    for block in turn.context.compiled_prompt.context_blocks:
         yield PageBlock(
-            text_of(block.get("block_id")), text_of(block.get("bucket")), count_in(block, "tokens"),
-            text_of(block.get("trust")), "cut" if block.get("truncated") is True else "",
-            limit.value("content", block.get("content"), "events.jsonl"),
-        )  # fmt: skip
+            block.block_id,
+            block.bucket,
+            block.tokens,
+            block.trust,
+            "cut" if block.truncated else "",
+            limit.value("content", block.content, "events.jsonl"),
+        )
 
 
 def _omitted(turn: TurnView) -> Iterator[str]:
-    report = object_of(turn.context.get("budget_report"))
-    for each in list_of(report.get("omissions")):
-        yield _named(each, ("block_id", "id", "ref"))
-    for each in list_of(turn.context.get("redactions")):
-        yield "kept from the model: " + _named(each, ("capability", "ref", "id"))
+    if turn.context is None:
+        return
+    for each in turn.context.budget_report.omissions:
+        yield _name_and_reason(each)
+    for each in turn.context.redactions:
+        yield "kept from the model: " + _name_and_reason(each)
 
 
-def _named(value: Any, keys: tuple[str, ...]) -> str:
-    """`name: reason` of an object, whatever its name is called."""
-    members = object_of(value)
-    name = next((text_of(members[key]) for key in keys if text_of(members.get(key))), "")
-    reason = text_of(members.get("reason"))
-    return ": ".join(part for part in (name, reason) if part) or str(value)[:200]
+def _name_and_reason(left_out: ContextOmission) -> str:
+    return ": ".join(part for part in (left_out.name, left_out.reason) if part)

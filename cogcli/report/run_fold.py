@@ -12,11 +12,27 @@ from collections.abc import Iterable
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import row_of
+from cogcli.declarations.call_records import FallbackUse
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import (
+    PlanCreated,
+    RunStarted,
+    RunTerminated,
+    StepAnswered,
+    StepFinished,
+    StepStarted,
+)
+from cogcli.declarations.governance_events import (
+    Approval,
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
+    PolicyDecided,
+)
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.report.run_view import Branch, LoopView, RunView, StepView, Used, branches, count_in, texts_of
+from cogcli.events.typed_payload import read_payload
+from cogcli.report.run_view import Branch, LoopView, RunView, StepView, Used, branches
 from cogcli.report.turns import TurnFold
 
 _DEEPEST: Final = 64
@@ -48,10 +64,18 @@ class Ask(NamedTuple):
         return f"{flag} {quote(name or self.name)}{by}"
 
 
-def ask_of(payload: dict[str, Any]) -> Ask:
+def ask_of(request: Approval) -> Ask:
     """The request of this payload."""
-    texts = {name: text_of(payload.get(name)) for name in Ask._fields[:-1]}
-    return Ask(**texts, approver_roles=tuple(texts_of(payload.get("approver_roles"))))
+    return Ask(
+        approval_id=request.approval_id,
+        step_id=request.step_id or "",
+        capability=request.capability or "",
+        gate=request.gate or "",
+        reason=request.reason or "",
+        expires_at=request.expires_at or "",
+        kind=request.kind or "",
+        approver_roles=tuple(request.approver_roles or ()),
+    )
 
 
 class Asks:
@@ -60,17 +84,16 @@ class Asks:
     def __init__(self) -> None:
         self._open: dict[str, Ask] = {}
 
-    def apply(self, event: Event, payload: dict[str, Any]) -> None:
+    def apply(self, payload: Payload) -> None:
         """Note a request, or the answer that closes one."""
-        id = text_of(payload.get("approval_id"))
-        if row_of(event.event_type).resolves:
-            self._open.pop(id, None)
-        elif event.event_type == "approval.requested" and id:
+        if isinstance(payload, ApprovalGranted | ApprovalRejected):
+            self._open.pop(payload.approval_id, None)
+        elif isinstance(payload, ApprovalRequested) and payload.approval_id:
             asked = ask_of(payload)
             before = [one.approval_id for one in self._open.values() if one.step_id == asked.step_id]
             for other in before:
                 del self._open[other]
-            self._open[id] = asked
+            self._open[asked.approval_id] = asked
 
     @property
     def open(self) -> list[Ask]:
@@ -128,7 +151,7 @@ class RunFold:
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
         self.sittings.apply(event)
-        payload = object_of(event.payload)
+        payload = read_payload(event)
         id = event.run_id or ""
         run = self.runs.get(id)
         if run is None:
@@ -136,69 +159,77 @@ class RunFold:
             self.root = self.root or run
         if run is self.root:
             self.turns.apply(event, payload)
-        if event.phase == "start":
-            self._start(run, event, payload)
-        elif event.phase == "plan":
-            _plan(run, payload)
-        elif event.phase == "terminate":
-            run.ended_at, run.status = event.timestamp, text_of(payload.get("status")) or "error"
-            run.ms = _milliseconds(None, event.metrics)
-            error = payload.get("error")
-            run.error = error if isinstance(error, dict) else None
-        elif event.phase == "act":
-            self._act(run, event, payload)
-        elif event.event_type == "policy.decided":
-            self._decided(run, event, payload)
-        else:
-            self.asks.apply(event, payload)
+        match payload:
+            case StepStarted():
+                self._begin_step(run, event, payload)
+            case StepFinished():
+                self._end_step(run, event, payload)
+            case StepAnswered():
+                self._answer_step(run, event, payload)
+            case RunStarted():
+                self._start_run(run, event, payload)
+            case PlanCreated():
+                _plan(run, payload)
+            case RunTerminated():
+                run.ended_at, run.status = event.timestamp, str(payload.status) or "error"
+                run.ms = _measured_ms(event)
+                run.end = payload
+            case PolicyDecided():
+                _note_ruling(run, event, payload)
+            case _:
+                self.asks.apply(payload)
 
-    def _decided(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
-        """Note what a policy said of the call of a step, unless it simply allowed it."""
-        verdict = text_of(payload.get("verdict"))
-        if event.step_id and (verdict not in ("", "allow") or payload.get("decision") == "audit"):
-            words = [
-                verdict,
-                text_of(payload.get("gate")),
-                f"by {payload.get('rule') or payload.get('reason')}",
-            ]
-            words += ["not enforced"] if payload.get("enforced") is False else []
-            _step(run, event.step_id).ruling = " ".join(word for word in words if word)
-
-    def _start(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
-        run.started_at, run.status = event.timestamp, "running"
-        skill = payload.get("skill")
-        skill = skill if isinstance(skill, dict) else {"id": skill or payload.get("task")}
-        run.skill, run.version = text_of(skill.get("id")), text_of(skill.get("version"))
-        run.parent = text_of(payload.get("parent_run_id"))
+    def _start_run(self, run: RunView, event: Event, payload: RunStarted) -> None:
+        run.start, run.started_at, run.status = payload, event.timestamp, "running"
+        run.skill, run.version = payload.skill.id or payload.task, payload.skill.version or ""
+        run.parent = payload.parent_run_id or ""
         parent = self.runs.get(run.parent)
-        # Whoever has steps already hangs where it hangs: no log can make a run an ancestor of itself.
+        # A run that has steps keeps its place: no log can make a run an ancestor of itself.
         if parent is None or parent is run or run.steps or not event.step_id or parent.depth == _DEEPEST:
             return
         run.depth = parent.depth + 1
         _step(parent, event.step_id).child = run
 
-    def _act(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
-        id = payload.get("step_id") or event.step_id
-        if isinstance(id, str) and event.event_type == "step.answered":
-            _step(run, id).answered = True
-        if not isinstance(id, str) or not isinstance(status := payload.get("step_status"), str):
+    def _begin_step(self, run: RunView, event: Event, payload: StepStarted) -> None:
+        step = self._moved(run, event, payload, payload.step_status)
+        if step is None:
             return
+        step.uses = payload.uses or step.uses
+        step.binding = payload.binding or step.binding
+        step.reads = payload.reads or step.reads
+        step.started_at = step.started_at or event.timestamp
+        step.input = payload.input
+        step.effect = _effect_of(payload) or step.effect
+        step.overlaps = step.overlaps or _overlaps(run, step)
+        run.running[step.id] = step
+        parts = payload.items if payload.targets is None else len(payload.targets)
+        if parts is not None and step.loop is None:
+            step.loop = LoopView(parts or None, self.sittings.milliseconds)
+
+    def _answer_step(self, run: RunView, event: Event, payload: StepAnswered) -> None:
+        if id := payload.step_id or event.step_id:
+            _step(run, id).answered = True
+
+    def _end_step(self, run: RunView, event: Event, payload: StepFinished) -> None:
+        step = self._moved(run, event, payload, payload.step_status)
+        if step is None:
+            return
+        step.uses = payload.uses or step.uses
+        step.reads = payload.reads or step.reads
+        if payload.step_status != "pending":
+            _finish(step, event, payload)
+
+    def _moved(
+        self, run: RunView, event: Event, payload: StepStarted | StepFinished, status: str
+    ) -> StepView | None:
+        """The step of an event with its new status; None where the event names no step or no status."""
+        id = payload.step_id or event.step_id
+        if not id or not status:
+            return None
         step = _step(run, id)
         self._count(run, step, status)
         step.status = status
-        step.uses = text_of(payload.get("uses")) or step.uses
-        step.binding = text_of(payload.get("binding")) or step.binding
-        step.reads = texts_of(payload.get("reads")) or step.reads
-        if status == "running":
-            step.started_at = step.started_at or event.timestamp
-            step.input = payload.get("input")
-            step.effect = text_of(payload.get("side_effects")) or step.effect
-            step.overlaps = step.overlaps or _overlaps(run, step)
-            run.running[id] = step
-            if (parts := _parts_of(payload)) is not None and step.loop is None:
-                step.loop = LoopView(parts, self.sittings.milliseconds)
-        elif status != "pending":
-            self._finish(step, event, payload)
+        return step
 
     def _count(self, run: RunView, step: StepView, status: str) -> None:
         """Note the new status of a step among those that run, and of an item, a round or a target in its loop."""
@@ -209,28 +240,6 @@ class RunFold:
         if owner.loop is None:
             owner.loop = LoopView(None, self.sittings.milliseconds)
         owner.loop.move(step.status, status, self.sittings.milliseconds)
-
-    def _finish(self, step: StepView, event: Event, payload: dict[str, Any]) -> None:
-        step.ended_at = event.timestamp
-        step.reason, step.detail = text_of(payload.get("reason")), text_of(payload.get("detail"))
-        step.reused = isinstance(payload.get("reused_from"), dict)
-        tool = text_of(payload.get("tool"))
-        step.tool = "" if tool == payload.get("uses") else tool  # shown once
-        step.output = payload.get("output")
-        step.attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
-        used = object_of(payload.get("fallback")).get("fallback_used") is True
-        last = step.attempts[-1] if step.attempts else {}
-        step.fallback = text_of(last.get("binding_id")) if used and last.get("status") == "success" else ""
-        step.binding = step.fallback or step.binding
-        error = payload.get("error")
-        step.error = error if isinstance(error, dict) else None
-        writes = list_of(payload.get("writes"))
-        step.writes = texts_of([write.get("target") for write in writes if isinstance(write, dict)])
-        step.ms = _milliseconds(payload.get("latency_ms"), event.metrics)
-        if isinstance(usage := payload.get("usage"), dict):
-            step.used = Used.of(usage)
-            tokens = step.used.tokens_in, step.used.tokens_out
-            step.tokens = tokens if any(tokens) and not step.child else None
 
 
 def fold(events: Iterable[Event]) -> RunFold:
@@ -246,22 +255,50 @@ def _step(run: RunView, id: str, key: str = "") -> StepView:
     return run.steps.get(key or id) or run.add(key or id, id)
 
 
-def _parts_of(payload: dict[str, Any]) -> int | None:
-    """How many items or targets a step begins with; None for another step."""
-    targets = payload.get("targets")
-    return len(targets) if isinstance(targets, list) else count_in(payload, "items") or None
+def _effect_of(payload: StepStarted) -> str:
+    """What the call of a step may do, as its intent says; empty in logs that say only whether it does."""
+    return payload.side_effects if isinstance(payload.side_effects, str) else ""
 
 
-def _plan(run: RunView, payload: dict[str, Any]) -> None:
+def _finish(step: StepView, event: Event, payload: StepFinished) -> None:
+    step.ended_at = event.timestamp
+    step.reason, step.detail = payload.reason or "", payload.detail or ""
+    step.reused = isinstance(payload.reused_from, dict)
+    step.tool = "" if payload.tool == payload.uses else payload.tool or ""  # shown once
+    step.output = payload.output
+    step.attempts = payload.attempts or []
+    used = isinstance(payload.fallback, FallbackUse) and payload.fallback.fallback_used
+    last = step.attempts[-1] if step.attempts else None
+    step.fallback = last.binding_id if used and last and last.status == "success" else ""
+    step.binding = step.fallback or step.binding
+    step.error = payload.error
+    step.writes = [write.target for write in payload.writes if write.target]
+    step.ms = _measured_ms(event) if payload.latency_ms is None else payload.latency_ms
+    if payload.usage is not None:
+        step.used = Used.of(payload.usage)
+        tokens = step.used.tokens_in, step.used.tokens_out
+        step.tokens = tokens if any(tokens) and not step.child else None
+
+
+def _note_ruling(run: RunView, event: Event, payload: PolicyDecided) -> None:
+    """Note what a policy said of the call of a step, unless it simply allowed it."""
+    verdict = payload.verdict or ""
+    if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):
+        words = [verdict, payload.gate, f"by {payload.rule or payload.reason}"]
+        words += [] if payload.enforced else ["not enforced"]
+        _step(run, event.step_id).ruling = " ".join(word for word in words if word)
+
+
+def _plan(run: RunView, payload: PlanCreated) -> None:
     planned: set[str] = set()
-    for number, record in enumerate(list_of(payload.get("step_records"))):
-        if isinstance(record, dict) and isinstance(id := record.get("id"), str):
-            step = _step(run, id, f"{id}\n{number}" if id in planned else "")
-            planned.add(id)
+    for number, record in enumerate(payload.step_records):
+        if record.id:
+            step = _step(run, record.id, f"{record.id}\n{number}" if record.id in planned else "")
+            planned.add(record.id)
             if step.status == "pending":
-                step.status = text_of(record.get("status")) or "pending"
-            step.uses = text_of(record.get("uses")) or text_of(record.get("description"))
-            step.depends_on = texts_of(record.get("depends_on"))
+                step.status = record.status or "pending"
+            step.uses = record.uses or record.description
+            step.depends_on = record.depends_on
 
 
 def _overlaps(run: RunView, step: StepView) -> bool:
@@ -272,6 +309,7 @@ def _overlaps(run: RunView, step: StepView) -> bool:
     )
 
 
-def _milliseconds(own: Any, metrics: dict[str, Any] | None) -> int | None:
-    value = own if own is not None else (metrics or {}).get("duration_ms")
-    return round(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _measured_ms(event: Event) -> int | None:
+    """Milliseconds that something took, as its closing event measured them."""
+    value: Any = (event.metrics or {}).get("duration_ms")
+    return round(value) if type(value) in (int, float) else None

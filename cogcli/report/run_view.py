@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
-
-
-def count_in(members: dict[str, Any], name: str) -> int:
-    """A positive whole number; 0 for anything else."""
-    value = members.get(name)
-    return value if type(value) is int and value > 0 else 0
+from cogcli.declarations.call_records import AttemptMade, RunError, StepError, Usage
+from cogcli.declarations.events import RunStarted, RunTerminated
 
 
 class Used(NamedTuple):
@@ -23,10 +18,9 @@ class Used(NamedTuple):
     tokens_out: int = 0
 
     @classmethod
-    def of(cls, usage: dict[str, Any]) -> Used:
-        """What the `usage` of an event says; a member of another shape is none."""
-        calls = count_in(usage, "llm_calls") + count_in(usage, "tool_calls")
-        return cls(calls, count_in(usage, "tokens_in"), count_in(usage, "tokens_out"))
+    def of(cls, usage: Usage) -> Used:
+        """What the `usage` of an event says."""
+        return cls(usage.llm_calls + usage.tool_calls, usage.tokens_in, usage.tokens_out)
 
     def plus(self, other: Used) -> Used:
         """Both together."""
@@ -99,7 +93,7 @@ class StepView:
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
-        self.error: dict[str, Any] | None = None
+        self.error: StepError | None = None
         self.tokens: tuple[int, int] | None = None
         self.used: Used | None = None
         """What it used with all below it; None before it ended, or where the log does not say."""
@@ -107,7 +101,7 @@ class StepView:
         """Taken over from another episode: this log does not hold its input."""
         self.input: Any = None
         self.output: Any = None
-        self.attempts: list[dict[str, Any]] = []
+        self.attempts: list[AttemptMade] = []
         self.overlaps = False
         self.loop: LoopView | None = None
         self.child: RunView | None = None
@@ -115,15 +109,15 @@ class StepView:
     @property
     def notices(self) -> list[str]:
         """What its services did besides answering, each notice once: demands that were refused, noise."""
-        each = (texts_of(attempt.get("notices")) for attempt in self.attempts)
-        return list(dict.fromkeys(notice for notices in each for notice in notices))
+        notices = (notice for attempt in self.attempts for notice in attempt.notices)
+        return list(dict.fromkeys(notices))
 
 
 class RunView:
     """One run: the root, or a nested skill's."""
 
     __slots__ = (
-        "_early", "_own", "depth", "ended_at", "error", "id", "ms", "parent", "running", "skill", "started_at",
+        "_early", "_own", "depth", "end", "ended_at", "id", "ms", "parent", "running", "skill", "start", "started_at",
         "status", "steps", "version",
     )  # fmt: skip
 
@@ -136,7 +130,8 @@ class RunView:
         self.started_at = ""
         self.ended_at = ""
         self.ms: int | None = None
-        self.error: dict[str, Any] | None = None
+        self.start: RunStarted | None = None
+        self.end: RunTerminated | None = None
         self.steps: dict[str, StepView] = {}
         """By id; `add` is the only one that adds to it."""
         self.running: dict[str, StepView] = {}
@@ -144,6 +139,11 @@ class RunView:
         self.depth = 0
         self._own: list[StepView] = []
         self._early = False
+
+    @property
+    def error(self) -> RunError | None:
+        """Why it did not end well."""
+        return self.end.error if self.end else None
 
     def add(self, key: str, id: str) -> StepView:
         """A new step under this key."""
@@ -201,8 +201,3 @@ def total_usage(branches: Iterable[Branch]) -> Used:
         one = step.used or total_usage(below)
         total = total.plus(one)
     return total
-
-
-def texts_of(value: Any) -> list[str]:
-    """The texts of a list; none of a value that is not a list."""
-    return [text for text in list_of(value) if isinstance(text, str)]

@@ -13,9 +13,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.core.canonical import span_of, trace_of
-from cogcli.core.jsonvalue import list_of, object_of, text_of
-from cogcli.declarations.events import row_of
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.declarations.agent_events import LayerCompleted
+from cogcli.declarations.call_records import AttemptMade, RunError, StepError
+from cogcli.declarations.events import CallRetried, RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
+from cogcli.events.typed_payload import read_payload
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
 from cogcli.report.chrome import chrome
@@ -66,28 +70,29 @@ class _Fold:
         before, at = self._open.now, microseconds_of(event.timestamp)
         self._open.now = before if at is None else max(before, at)
         self._open.count += 1
-        self._trace = self._trace or text_of(event.trace_id) or text_of(event.episode_id)
-        payload = object_of(event.payload)
-        if event.phase == "start":
+        self._trace = self._trace or event.trace_id or event.episode_id
+        payload = read_payload(event)
+        if isinstance(payload, RunStarted):
             self._start(event, payload)
             return
         run = self._run(event)
-        type, row = event.event_type, row_of(event.event_type)
         if self._turns.apply(event, payload, run, before):
             return
-        if event.phase == "act" and type != "call.retried":
-            self._act(event, payload)
-        elif event.phase == "terminate":
-            self._terminate(run, payload)
-        elif type == "layer.completed":
-            self._layer(event, payload)
-        elif type == "call.retried":
-            self._retried(event, payload)
-        elif row.attributes:
-            if row.reopens:
-                self._open.cut_off(before)
-            names = (*row.attributes, "reason") if self._io else row.attributes
-            self._add_moment(event, self._recorded(payload, names))
+        match payload:
+            case StepStarted():
+                self._begin_step(event, payload)
+            case StepFinished():
+                self._end_step(event, payload)
+            case RunTerminated():
+                self._terminate(run, payload)
+            case LayerCompleted():
+                self._layer(event, payload)
+            case CallRetried():
+                self._retried(event, payload)
+            case _ if names := payload.event.attributes:
+                if payload.event.reopens:
+                    self._open.cut_off(before)
+                self._add_moment(event, _recorded(event, (*names, "reason") if self._io else names))
 
     def ended(self) -> Trace:
         self._open.end()
@@ -101,26 +106,25 @@ class _Fold:
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
-    def _start(self, event: Event, payload: dict[str, Any]) -> None:
-        run_id = text_of(event.run_id)
+    def _start(self, event: Event, payload: RunStarted) -> None:
+        run_id = event.run_id or ""
         if run_id in self._open.runs:
             return
-        skill = payload.get("skill")
-        name = text_of(object_of(skill).get("id", skill))
-        agent = payload.get("using") == "agent"
+        name = payload.skill.id
+        agent = payload.using == "agent"
         operation = "invoke_agent" if agent else "invoke_workflow"
         attributes = {
             "gen_ai.operation.name": operation,
             "gen_ai.agent.name" if agent else "gen_ai.workflow.name": name,
-            "cogcli.episode.id": text_of(event.episode_id),
+            "cogcli.episode.id": event.episode_id,
             "cogcli.run.id": run_id,
         }
         if self._io:
-            attributes["cogcli.inputs"] = json_text(payload.get("inputs"))
-        version = text_of(object_of(payload.get("pins")).get("cogcli"))
+            attributes["cogcli.inputs"] = json_text(payload.inputs)
+        version = text_of(payload.pins.get("cogcli"))
         if not self._open.runs and version:
             self._resource["service.version"] = version
-        parent = self._around_run(event, text_of(payload.get("parent_run_id")))
+        parent = self._around_run(event, payload.parent_run_id or "")
         title = f"{operation} {name}".rstrip()
         self._open.runs[run_id] = self._open.open(event, parent, title, some(attributes))
 
@@ -129,96 +133,104 @@ class _Fold:
         if not self._open.runs:
             return ""
         parent = parent_run if parent_run in self._open.runs else next(iter(self._open.runs))
-        return self._open.near(parent, text_of(event.step_id)).id
+        return self._open.near(parent, event.step_id or "").id
 
     def _run(self, event: Event) -> TraceSpan:
         """The run of an event; a log may lack its start."""
-        run_id = text_of(event.run_id)
+        run_id = event.run_id or ""
         run = self._open.runs.get(run_id)
         if run is None:
-            self._start(event, {})
+            self._start(event, read_record(RunStarted, {}))
             run = self._open.runs[run_id]
         return run
 
-    def _terminate(self, run: TraceSpan, payload: dict[str, Any]) -> None:
-        status = text_of(payload.get("status")) or "error"
+    def _terminate(self, run: TraceSpan, payload: RunTerminated) -> None:
+        status = str(payload.status) or "error"
         run.attributes["cogcli.outcome"] = status
         if self._io:
-            run.attributes["cogcli.outputs"] = json_text(payload.get("outputs"))
+            run.attributes["cogcli.outputs"] = json_text(payload.outputs)
         if status in _BAD_OUTCOMES:
-            self._failed(run, payload.get("error"), text_of(payload.get("status_reason")) or status)
+            self._fail(run, payload.error, payload.status_reason or status)
         run.close(self._open.now)
 
-    def _failed(self, span: TraceSpan, error: Any, otherwise: str) -> None:
-        error = object_of(error)
-        span.fail(text_of(error.get("code")) or otherwise, text_of(error.get("message")) if self._io else "")
+    def _fail(
+        self, span: TraceSpan, error: StepError | RunError | AttemptMade | None, otherwise: str
+    ) -> None:
+        code, message = (error.code, error.message) if error else (None, None)
+        span.fail(code or otherwise, message or "" if self._io else "")
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def _act(self, event: Event, payload: dict[str, Any]) -> None:
-        step_id = text_of(payload.get("step_id")) or text_of(event.step_id)
-        status = text_of(payload.get("step_status"))
+    def _begin_step(self, event: Event, payload: StepStarted) -> None:
+        step_id = payload.step_id or event.step_id
+        if not step_id:
+            return
+        place = (event.run_id or "", step_id)
+        span = self._open.steps.get(place)
+        if span is not None:
+            span.cut_off(self._open.now)
+        self._open_step(event, payload, place)
+
+    def _end_step(self, event: Event, payload: StepFinished) -> None:
+        step_id, status = payload.step_id or event.step_id, payload.step_status
         if not step_id or not status:
             return
-        place = (text_of(event.run_id), step_id)
+        place = (event.run_id or "", step_id)
         span = self._open.steps.get(place)
-        if status == "running":
-            if span is not None:
-                span.cut_off(self._open.now)
-            self._begin(event, payload, place)
-            return
         if span is None or not span.is_open:
             if status == "skipped":
-                self._add_moment(event, {"cogcli.step.id": step_id, **self._recorded(payload, ("reason",))})
+                self._add_moment(event, {"cogcli.step.id": step_id, **_recorded(event, ("reason",))})
                 return
-            span = self._begin(event, payload, place)
+            span = self._open_step(event, payload, place)
             span.start = max(self._open.runs[place[0]].start, self._open.now - duration_of(event.metrics))
-        self._finish(span, payload, status)
+        self._finish(span, payload)
 
-    def _begin(self, event: Event, payload: dict[str, Any], place: tuple[str, str]) -> TraceSpan:
+    def _open_step(
+        self, event: Event, payload: StepStarted | StepFinished, place: tuple[str, str]
+    ) -> TraceSpan:
         run_id, step_id = place
-        uses = text_of(payload.get("uses")) or text_of(payload.get("capability"))
+        uses = payload.uses or payload.capability or step_id
         attributes = {
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": uses or step_id,
+            "gen_ai.tool.name": uses,
             "cogcli.step.id": step_id,
             "cogcli.run.id": run_id,
-            "cogcli.binding.id": text_of(payload.get("binding")),
-            "cogcli.service.id": text_of(payload.get("service")),
         }
-        if self._io:
-            attributes["gen_ai.tool.call.arguments"] = json_text(payload.get("input"))
+        if isinstance(payload, StepStarted):
+            attributes["cogcli.binding.id"] = payload.binding or ""
+            attributes["cogcli.service.id"] = payload.service or ""
+            if self._io:
+                attributes["gen_ai.tool.call.arguments"] = json_text(payload.input)
         parent = self._open.near(run_id, step_id).id
-        span = self._open.open(event, parent, f"execute_tool {uses or step_id}", some(attributes))
+        span = self._open.open(event, parent, f"execute_tool {uses}", some(attributes))
         self._open.steps[place] = span
         return span
 
-    def _finish(self, span: TraceSpan, payload: dict[str, Any], status: str) -> None:
-        protocol, _, service = text_of(payload.get("tool")).partition(":")
+    def _finish(self, span: TraceSpan, payload: StepFinished) -> None:
+        protocol, _, service = (payload.tool or "").partition(":")
         row = PROTOCOLS.get(protocol)
         if row is None or "," in service:  # a nested skill, or a loop over several services
             protocol, service, row = "", "", None
-        attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
-        made = [a for a in attempts if a.get("status") != "skipped"]
+        made = [attempt for attempt in payload.attempts or () if attempt.status != "skipped"]
         attributes = {
-            "cogcli.step.status": status,
-            "cogcli.reason": text_of(payload.get("reason")),
-            "cogcli.binding.id": text_of(made[-1].get("binding_id")) if made else "",
+            "cogcli.step.status": payload.step_status,
+            "cogcli.reason": payload.reason,
+            "cogcli.binding.id": made[-1].binding_id if made else "",
             "cogcli.service.id": service,
             "cogcli.protocol": protocol,
             "mcp.method.name": row.called_method if row else "",
-            "gen_ai.tool.call.result": json_text(payload.get("output")) if self._io else "",
+            "gen_ai.tool.call.result": json_text(payload.output) if self._io else "",
         }
         span.attributes.update(some(attributes))
-        if status in _BAD:
-            self._failed(span, payload.get("error"), text_of(payload.get("reason")) or status)
+        if payload.step_status in _BAD:
+            self._fail(span, payload.error, payload.reason or payload.step_status)
         span.close(self._open.now)
-        self._attempts(span, made, protocol, service)
+        self._add_attempts(span, made, protocol, service)
 
-    def _attempts(self, span: TraceSpan, made: list[dict[str, Any]], protocol: str, service: str) -> None:
+    def _add_attempts(self, span: TraceSpan, made: list[AttemptMade], protocol: str, service: str) -> None:
         times = bounds(made, span.start, span.end, self._repeats.pop(span.id, []))
         for number, (attempt, (begin, end)) in enumerate(zip(made, times, strict=True), start=1):
-            spoken = protocol if attempt.get("service_id") == service else ""
+            spoken = protocol if attempt.service_id == service else ""
             shown = attempt_span(attempt, spoken, io=self._io)
             if shown is None:
                 continue
@@ -226,45 +238,47 @@ class _Fold:
             inner = TraceSpan(id, span.id, shown.name, begin, shown.attributes)
             inner.kind = CLIENT
             inner.close(end)
-            if attempt.get("status") == "failed":
-                self._failed(inner, attempt, "failed")
+            if attempt.status == "failed":
+                self._fail(inner, attempt, "failed")
             self._open.keep(inner)
 
     # -- moments and layers ------------------------------------------------------------------------------------------
 
-    def _retried(self, event: Event, payload: dict[str, Any]) -> None:
+    def _retried(self, event: Event, payload: CallRetried) -> None:
         attributes = {
-            **self._recorded(payload, row_of(event.event_type).attributes),
-            "cogcli.binding.id": text_of(payload.get("binding")),
-            "cogcli.service.id": text_of(payload.get("service")),
-            "error.type": text_of(object_of(payload.get("error")).get("code")),
+            **_recorded(event, payload.event.attributes),
+            "cogcli.binding.id": payload.binding,
+            "cogcli.service.id": payload.service,
+            "error.type": read_record(StepError, payload.error).code,
         }
         span = self._add_moment(event, some(attributes))
-        wait = payload.get("wait_ms")
-        waited = wait * 1000 if is_count(wait) else 0
+        waited = payload.wait_ms * 1000 if is_count(payload.wait_ms) else 0
         self._repeats.setdefault(span.id, []).append(RetryWait(self._open.now, waited))
 
     def _add_moment(self, event: Event, attributes: Attributes) -> TraceSpan:
         payload = object_of(event.payload)
-        step_id = text_of(event.step_id) or text_of(payload.get("step_id"))
-        span = self._open.near(text_of(event.run_id), step_id)
+        step_id = event.step_id or text_of(payload.get("step_id"))
+        span = self._open.near(event.run_id or "", step_id)
         if step_id:
             attributes = {"cogcli.step.id": step_id, **attributes}
         name = event.event_type or f"step.{text_of(payload.get('step_status'))}"
         span.moments.append(Moment(name, self._open.now, attributes))
         return span
 
-    def _recorded(self, payload: dict[str, Any], names: tuple[str, ...]) -> Attributes:
-        values = ((name, payload.get(name)) for name in names)
-        return {
-            f"cogcli.{name}": value
-            for name, value in values
-            if isinstance(value, bool) or is_count(value) or (isinstance(value, str) and value)
-        }
-
-    def _layer(self, event: Event, payload: dict[str, Any]) -> None:
-        name = text_of(payload.get("layer")) or "layer"
-        parent = self._open.near(text_of(event.run_id), text_of(event.step_id))
+    def _layer(self, event: Event, payload: LayerCompleted) -> None:
+        name = payload.layer or "layer"
+        parent = self._open.near(event.run_id or "", event.step_id or "")
         span = self._open.open(event, parent.id, f"cogcli.layer {name}", {"cogcli.layer": name})
         span.start = max(parent.start, self._open.now - duration_of(event.metrics))
         span.close(self._open.now)
+
+
+def _recorded(event: Event, names: tuple[str, ...]) -> Attributes:
+    """The named members of a payload that an attribute can hold."""
+    payload = object_of(event.payload)
+    values = ((name, payload.get(name)) for name in names)
+    return {
+        f"cogcli.{name}": value
+        for name, value in values
+        if isinstance(value, bool) or is_count(value) or (isinstance(value, str) and value)
+    }

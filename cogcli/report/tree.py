@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
@@ -80,8 +79,8 @@ def tree(
 def decision_text(fold: RunFold) -> str:
     """What an agent's run decided, or waits for, in one line; empty of another run."""
     made, asks = fold.turns.decision, fold.asks.open
-    words = [text_of(made.get(name)) for name in ("status", "outcome", "status_reason")]
-    if not made and asks and fold.turns.is_agent:
+    words = [made.status, made.outcome, made.status_reason] if made else []
+    if not made and asks and fold.turns.started:
         words = ["escalated" if asks[-1].kind == "escalation" else "pending_approval", asks[-1].gate]
     return visible(": ".join(dict.fromkeys(word for word in words if word)))
 
@@ -91,9 +90,13 @@ def run_error(fold: RunFold) -> str:
     root = fold.root
     if root is None or root.error is None:
         return ""
-    key = "code" if root.error.get("code") else "message"
-    shown = any(step.error and step.error.get(key) == root.error.get(key) for step in root.steps.values())
-    return "" if shown else visible(error_text(root.error))
+    error = root.error
+    errors = (step.error for step in root.steps.values() if step.error)
+    if error.code:
+        shown = any(each.code == error.code for each in errors)
+    else:
+        shown = any(each.message == error.message for each in errors)
+    return "" if shown else visible(error_text(error))
 
 
 def footer(fold: RunFold, glyphs: Glyphs) -> StyledLine:
@@ -202,26 +205,27 @@ def _ruling(step: StepView) -> list[str]:
 
 
 def _turn_flow(turn: TurnView) -> str:
-    return (
-        turn.step.status if turn.step.status in (WAITS, CUT_OFF) else text_of(turn.candidate.get("template"))
-    )
+    return turn.step.status if turn.step.status in (WAITS, CUT_OFF) else turn.template
 
 
 def turn_lines(turn: TurnView) -> list[str]:
     """What the layers of a turn came to: context, critic, how many layers it passed."""
     found = []
     if turn.context:
-        ledger = object_of(turn.context.get("context_ledger"))
-        blocks = list_of(object_of(turn.context.get("compiled_prompt")).get("context_blocks"))
-        redacted = [object_of(each).get("capability") for each in list_of(turn.context.get("redactions"))]
+        redacted = [each.capability for each in turn.context.redactions]
         kept = f", kept from the model: {', '.join(map(str, redacted))}" if redacted else ""
-        stages = count_of(len(object_of(ledger.get("stage_hashes"))), "stage")
-        found.append(f"context: {stages}, {count_of(len(blocks), 'block')}{kept}")
+        stages = count_of(len(turn.context.context_ledger.stage_hashes), "stage")
+        blocks = count_of(len(turn.context.compiled_prompt.context_blocks), "block")
+        found.append(f"context: {stages}, {blocks}{kept}")
     if turn.asked.calls:
         asked = count_of(turn.asked.calls, "question")
         found.append(f"model: {asked}, tokens {turn.asked.tokens_in} in, {turn.asked.tokens_out} out")
-    verdicts = [f"{word} {made.get('verdict')}" + (f": {made['reason']}" if made.get("reason") else "")
-                for word, made in (("verify", turn.verified), ("score", turn.scored)) if made]  # fmt: skip
+    judged = (("verify", turn.verified), ("score", turn.scored))
+    verdicts = [
+        f"{word} {made.verdict}" + (f": {made.reason}" if made.reason else "")
+        for word, made in judged
+        if made
+    ]
     found += [f"critic: {', '.join(verdicts)}"] if verdicts else []
     skipped = [f"{name} skipped ({why})" for name, why in turn.skipped.items()]
     return [*found, ", ".join([f"layers: {len(turn.layers)} passed", *skipped])]

@@ -8,16 +8,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.declarations.agent_events import (
+    ContextCompiled,
+    LayerCompleted,
+    ModelAnswered,
+    ModelRequested,
+    PlanJudged,
+    ResultJudged,
+)
+from cogcli.declarations.call_records import StepError
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import PlanCreated
+from cogcli.declarations.layer_records import ContextDocument, RecordedReply
+from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
-from cogcli.report.trace_spans import CLIENT, Attributes, OpenSpans, TraceSpan, is_count, json_text, some
+from cogcli.report.trace_spans import CLIENT, Attributes, OpenSpans, TraceSpan, json_text, some
 
 _ACTION: Final = "action"
 _LAST: Final = "reflection"
-_Take = Callable[[Event, dict[str, Any], TraceSpan], None]
+_PARTS: Final = (
+    LayerCompleted,
+    ContextCompiled,
+    PlanCreated,
+    ModelRequested,
+    ModelAnswered,
+    PlanJudged,
+    ResultJudged,
+)
+"""The events that are parts of a turn's spans."""
 
 
 class TurnSpans:
@@ -33,69 +53,58 @@ class TurnSpans:
         self._asked: dict[str, int] = {}
         """By call of a model: when it was asked."""
 
-    def apply(self, event: Event, payload: dict[str, Any], run: TraceSpan, before: int) -> bool:
+    def apply(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> bool:
         """Take an event of a turn into account; False for any other. `before` is the time of the event before it."""
-        number, take = payload.get("turn"), self._taken_by(text_of(event.event_type))
-        if type(number) is not int or take is None:
+        number = getattr(payload, "turn", None)
+        if type(number) is not int or not isinstance(payload, _PARTS):
             return False
         turn = self._turn
         if turn is None or number != self._number:
             turn = self._begin(event, number, run, before)
-        take(event, payload, turn)
-        if take not in (self._ask, self._answer):  # a layer begins before what it asks of a model
+        match payload:
+            case LayerCompleted():
+                self._layer(event, payload, turn)
+            case ContextCompiled():
+                self._compiled(event, payload, turn)
+            case PlanCreated():
+                self._act(event, turn)
+            case ModelRequested():
+                self._asked[payload.call_id] = self._open.now
+            case ModelAnswered():
+                self._answer(event, payload, turn)
+            case PlanJudged():
+                turn.attributes |= some({"cogcli.critic.verify": payload.verdict})
+            case ResultJudged():
+                turn.attributes |= some({"cogcli.critic.score": payload.verdict})
+        if not isinstance(payload, ModelRequested | ModelAnswered):  # a layer begins before its questions
             self._since = self._open.now
         return True
 
-    def _taken_by(self, kind: str) -> _Take | None:
-        """What takes an event of this type; None for one that is not part of a turn's spans."""
-        if kind == "layer.completed":
-            return self._layer
-        if kind == "context.compiled":
-            return self._compiled
-        if kind == "plan.created":
-            return self._act
-        if kind == "model.requested":
-            return self._ask
-        if kind == "model.answered":
-            return self._answer
-        return self._judge if kind.startswith("critic.") else None
-
-    def _act(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
+    def _act(self, event: Event, turn: TraceSpan) -> None:
         self._action = self._part(event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION})
         self._action.start = self._open.now
-        self._open.around[text_of(event.run_id)] = self._action
+        self._open.around[event.run_id or ""] = self._action
 
-    def _judge(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
-        word = "verify" if event.event_type == "critic.verified" else "score"
-        turn.attributes |= some({f"cogcli.critic.{word}": text_of(payload.get("verdict"))})
-
-    def _ask(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
-        self._asked[text_of(payload.get("call_id"))] = self._open.now
-
-    def _answer(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
-        reply, usage = object_of(payload.get("reply")), object_of(payload.get("usage"))
-        model, finish = text_of(reply.get("model")), text_of(reply.get("finish"))
-        counts = {
-            "gen_ai.usage.input_tokens": usage.get("tokens_in"),
-            "gen_ai.usage.output_tokens": usage.get("tokens_out"),
-        }
+    def _answer(self, event: Event, payload: ModelAnswered, turn: TraceSpan) -> None:
+        reply = read_record(RecordedReply, payload.reply)
         attributes: Attributes = some(
             {
                 "gen_ai.operation.name": "chat",
-                "gen_ai.request.model": model,
-                "gen_ai.response.id": text_of(reply.get("request_id")),
+                "gen_ai.request.model": reply.model,
+                "gen_ai.response.id": reply.request_id,
             }
         )
-        attributes |= {name: count for name, count in counts.items() if is_count(count)}
-        if finish:
-            attributes["gen_ai.response.finish_reasons"] = [finish]
+        attributes["gen_ai.usage.input_tokens"] = payload.usage.tokens_in
+        attributes["gen_ai.usage.output_tokens"] = payload.usage.tokens_out
+        if reply.finish:
+            attributes["gen_ai.response.finish_reasons"] = [reply.finish]
         if self._io:
-            attributes["gen_ai.output.messages"] = json_text(reply)
-        span = self._open.open(event, turn.id, f"chat {model}".rstrip(), attributes)
+            attributes["gen_ai.output.messages"] = json_text(payload.reply or {})
+        span = self._open.open(event, turn.id, f"chat {reply.model}".rstrip(), attributes)
         span.kind = CLIENT
-        span.start = self._asked.pop(text_of(payload.get("call_id")), self._open.now)
-        error = object_of(payload.get("error"))
-        span.error, span.message = text_of(error.get("code")), text_of(error.get("message"))
+        span.start = self._asked.pop(payload.call_id, self._open.now)
+        error = read_record(StepError, payload.error)
+        span.error, span.message = error.code, error.message
         span.close(self._open.now)
 
     def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
@@ -103,11 +112,11 @@ class TurnSpans:
         for span in (self._action, self._turn):
             if span is not None:
                 span.cut_off(before)
-        attributes: Attributes = {"cogcli.turn": number, "cogcli.run.id": text_of(event.run_id)}
+        attributes: Attributes = {"cogcli.turn": number, "cogcli.run.id": event.run_id or ""}
         turn = self._open.open(event, run.id, f"cogcli.turn {number}", attributes, part="/turn")
         turn.start = self._since = max(run.start, before)
         self._turn, self._number, self._action = turn, number, None
-        self._open.around[text_of(event.run_id)] = turn
+        self._open.around[event.run_id or ""] = turn
         return turn
 
     def _part(self, event: Event, turn: TraceSpan, name: str, attributes: Attributes) -> TraceSpan:
@@ -116,28 +125,27 @@ class TurnSpans:
         span.start = self._since
         return span
 
-    def _layer(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
-        name = text_of(payload.get("layer")) or "layer"
-        attributes = {"cogcli.layer": name, "cogcli.skipped": text_of(payload.get("skipped"))}
+    def _layer(self, event: Event, payload: LayerCompleted, turn: TraceSpan) -> None:
+        name = payload.layer or "layer"
+        attributes = {"cogcli.layer": name, "cogcli.skipped": payload.skipped}
         if name == _ACTION and self._action is not None:
             span, self._action = self._action, None
             span.attributes |= some(attributes)
-            self._open.around[text_of(event.run_id)] = turn
+            self._open.around[event.run_id or ""] = turn
         else:
             span = self._part(event, turn, f"cogcli.layer {name}", attributes)
         if self._io:
-            span.attributes["cogcli.writes"] = json_text(payload.get("writes"))
+            span.attributes["cogcli.writes"] = json_text(payload.writes)
         span.close(self._open.now)
         if name == _LAST:
             turn.close(self._open.now)
 
-    def _compiled(self, event: Event, payload: dict[str, Any], turn: TraceSpan) -> None:
-        hash = text_of(payload.get("context_hash"))
-        span = self._part(event, turn, "cogcli.compiler", {"cogcli.context.hash": hash})
+    def _compiled(self, event: Event, payload: ContextCompiled, turn: TraceSpan) -> None:
+        span = self._part(event, turn, "cogcli.compiler", {"cogcli.context.hash": payload.context_hash})
         span.close(self._open.now)
-        context = object_of(payload.get("context"))
-        for stage, digest in object_of(object_of(context.get("context_ledger")).get("stage_hashes")).items():
-            told = some({"cogcli.stage": stage, "cogcli.stage.hash": text_of(digest)})
-            one = self._open.open(event, span.id, f"cogcli.stage {stage}", told, part=f"/{stage}")
+        context = read_record(ContextDocument, payload.context)
+        for stage, digest in context.context_ledger.stage_hashes.items():
+            attributes = some({"cogcli.stage": stage, "cogcli.stage.hash": digest})
+            one = self._open.open(event, span.id, f"cogcli.stage {stage}", attributes, part=f"/{stage}")
             one.start = span.start
             one.close(span.start)

@@ -1,25 +1,44 @@
-"""The turns of an agent's run, folded from its events (docs/reference/agent-run.md#layers); what every view of such a
-run shares. Of another run there are none. Unknown events change nothing, and members of another shape count for
-nothing.
+"""The turns of an agent's run, folded from its events (docs/reference/agent-run.md#layers). A run without an agent has
+none.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import row_of
+from cogcli.declarations.agent_events import (
+    CandidateProposed,
+    ContextCompiled,
+    DecisionRecorded,
+    LayerCompleted,
+    ModelAnswered,
+    PlanJudged,
+    ResultJudged,
+)
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import PlanCreated, RunStarted, RunTerminated, StepFinished
+from cogcli.declarations.governance_events import ApprovalRequested, PolicyDecided
+from cogcli.declarations.layer_records import (
+    ContextDocument,
+    GoalsWrites,
+    PolicyGateWrites,
+    ReflectionWrites,
+    TurnReflection,
+)
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.report.run_view import StepView, Used, texts_of
+from cogcli.report.run_view import StepView, Used
 
+_Writes = TypeVar("_Writes", bound=Record)
 _VETOES: Final = ("deny", "refuse")
 _ENDED: Final = {"ok": "done", "vetoed": "vetoed"}
 """By the status of a run that of a turn which it cut short."""
 
 
 class TurnView:
-    """One pass over the layers, as far as it is known; members are payloads of its events."""
+    """One pass over the layers, as far as it is known."""
 
     __slots__ = (
         "asked", "calls", "candidate", "context", "decided", "escalation", "layers", "number", "scored", "skipped",
@@ -31,29 +50,39 @@ class TurnView:
         self.step = StepView(f"turn {number}", f"turn {number}")
         """The turn as a row of a view, with its status and times."""
         self.step.status, self.step.started_at = "running", started_at
-        self.layers: dict[str, dict[str, Any]] = {}
+        self.layers: dict[str, object] = {}
         """By layer what it wrote."""
         self.skipped: dict[str, str] = {}
         """By skipped layer why."""
         self.asked = Used()
         """What its questions to a model used."""
-        self.context: dict[str, Any] = {}
-        self.candidate: dict[str, Any] = {}
-        self.verified: dict[str, Any] = {}
-        self.scored: dict[str, Any] = {}
+        self.context: ContextDocument | None = None
+        self.candidate: CandidateProposed | None = None
+        self.verified: PlanJudged | None = None
+        self.scored: ResultJudged | None = None
         self.steps: list[str] = []
         """The steps of its plan."""
         self.calls: list[tuple[str, str]] = []
         """The capabilities that were called or kept from it, each with its status."""
-        self.decided: list[dict[str, Any]] = []
+        self.decided: list[PolicyDecided] = []
         """What was decided of its calls."""
         self.escalation = ""
         """The gate of what the agent itself asked a person for."""
 
+    def writes_of(self, layer: str, record: type[_Writes]) -> _Writes | None:
+        """What a layer wrote; None before it is through."""
+        return read_record(record, self.layers[layer]) if layer in self.layers else None
+
     @property
-    def reflection(self) -> dict[str, Any]:
-        """What the last layer found; empty before."""
-        return object_of(self.layers.get("reflection", {}).get("reflection"))
+    def reflection(self) -> TurnReflection | None:
+        """What the last layer found; None before."""
+        writes = self.writes_of("reflection", ReflectionWrites)
+        return writes.reflection if writes else None
+
+    @property
+    def template(self) -> str:
+        """The template of its candidate; empty where it has none."""
+        return (self.candidate.template or "") if self.candidate else ""
 
     def end(self, status: str, at: str) -> None:
         """Close it."""
@@ -62,10 +91,12 @@ class TurnView:
     @property
     def result(self) -> str:
         """The word of a step for how it went, once the last layer is through."""
-        if self.reflection.get("goal_met") is True or self.reflection.get("next") == "continue":
+        found = self.reflection
+        if found is not None and (found.goal_met is True or found.next == "continue"):
             return "done"
+        gate = self.writes_of("policy_gate", PolicyGateWrites)
         statuses = [status for _, status in self.calls]
-        if self.layers.get("policy_gate", {}).get("verdict") in _VETOES or "vetoed" in statuses:
+        if (gate is not None and gate.verdict in _VETOES) or "vetoed" in statuses:
             return "vetoed"
         return "failed"
 
@@ -75,12 +106,10 @@ class TurnFold:
 
     def __init__(self, sittings: ActiveTime) -> None:
         self.turns: list[TurnView] = []
-        self.decision: dict[str, Any] = {}
-        """The payload of the recorded decision; empty before."""
-        self.is_agent = False
-        """Whether an agent runs."""
-        self.started: dict[str, Any] = {}
-        """The payload of the first event of an agent's run."""
+        self.decision: DecisionRecorded | None = None
+        """The recorded decision; None before."""
+        self.started: RunStarted | None = None
+        """The first event of an agent's run; None where no agent runs."""
         self._sittings = sittings
         self._last = ""
         self._active = 0
@@ -89,34 +118,48 @@ class TurnFold:
     @property
     def reply_causes(self) -> list[str]:
         """What the response of the run came from: its turn and template; empty where there is none."""
-        if "response" not in object_of(self.decision.get("outputs")) or not self.turns:
+        if self.decision is None or "response" not in self.decision.outputs or not self.turns:
             return []
         turn = self.turns[-1]
-        template = text_of(turn.candidate.get("template"))
-        return [f"{turn.step.id} (reply of {template})" if template else turn.step.id]
+        return [f"{turn.step.id} (reply of {turn.template})" if turn.template else turn.step.id]
 
-    def apply(self, event: Event, payload: dict[str, Any]) -> None:
+    def apply(self, event: Event, payload: Payload) -> None:
         """Take the next event of the root run into account."""
-        kind = event.event_type
-        if kind == "run.started" and payload.get("using") == "agent":
-            self.is_agent, self.started = True, payload
-        if self.is_agent:
-            goes_on = not self.turns or self.turns[-1].step.status == "running"
-            self._take(event, kind, payload)
-            self._last, self._active = event.timestamp, self._sittings.milliseconds or 0
-            if self.turns and goes_on:
-                self.turns[-1].step.ms = self._active - self._began
+        if isinstance(payload, RunStarted) and payload.using == "agent":
+            self.started = payload
+        if self.started is None:
+            return
+        is_open = not self.turns or self.turns[-1].step.status == "running"
+        self._take(event, payload)
+        self._last, self._active = event.timestamp, self._sittings.milliseconds or 0
+        if self.turns and is_open:
+            self.turns[-1].step.ms = self._active - self._began
 
-    def _take(self, event: Event, kind: str | None, payload: dict[str, Any]) -> None:
-        if kind == "run.terminated" and self.turns and self.turns[-1].step.status == "running":
-            status = text_of(payload.get("status"))
-            self.turns[-1].end(_ENDED.get(status, "failed"), event.timestamp)
-        elif kind == "decision.recorded":
-            self.decision = payload
-        elif type(turn := payload.get("turn")) is int and kind is not None:
-            self._take_layer(self._turn(turn), event, kind, payload)
-        elif self.turns:
-            self._take_call(self.turns[-1], event, payload)
+    def _take(self, event: Event, payload: Payload) -> None:
+        match payload:
+            case RunTerminated() if self.turns and self.turns[-1].step.status == "running":
+                self.turns[-1].end(_ENDED.get(payload.status, "failed"), event.timestamp)
+            case DecisionRecorded():
+                self.decision = payload
+            case LayerCompleted():
+                self._complete_layer(self._turn(payload.turn), event, payload)
+            case ContextCompiled():
+                self._turn(payload.turn).context = read_record(ContextDocument, payload.context)
+            case ModelAnswered():
+                turn = self._turn(payload.turn)
+                turn.asked = turn.asked.plus(Used.of(payload.usage))
+            case CandidateProposed():
+                self._turn(payload.turn).candidate = payload
+            case PlanJudged():
+                self._turn(payload.turn).verified = payload
+            case ResultJudged():
+                self._turn(payload.turn).scored = payload
+            case PlanCreated() if payload.turn is not None:
+                self._turn(payload.turn).steps = [record.id for record in payload.step_records]
+            case _ if type(number := getattr(payload, "turn", None)) is int:
+                self._turn(number)
+            case _ if self.turns:
+                self._take_call(self.turns[-1], event, payload)
 
     def _turn(self, number: int) -> TurnView:
         """The turn of this number. It began with the event before its first one."""
@@ -125,35 +168,21 @@ class TurnFold:
             self._began = self._active
         return self.turns[-1]
 
-    def _take_layer(self, turn: TurnView, event: Event, kind: str, payload: dict[str, Any]) -> None:
-        if kind == "layer.completed":
-            name = text_of(payload.get("layer"))
-            turn.layers[name] = object_of(payload.get("writes"))
-            if skipped := text_of(payload.get("skipped")):
-                turn.skipped[name] = skipped
-            turn.step.uses = text_of(turn.layers.get("goals", {}).get("intent"))
-            if name == "reflection":
-                turn.end(turn.result, event.timestamp)
-        elif kind == "context.compiled":
-            turn.context = object_of(payload.get("context"))
-        elif kind == "model.answered":
-            turn.asked = turn.asked.plus(Used.of(object_of(payload.get("usage"))))
-        elif kind == "candidate.proposed":
-            turn.candidate = payload
-        elif kind == "critic.verified":
-            turn.verified = payload
-        elif kind == "critic.scored":
-            turn.scored = payload
-        elif kind == "plan.created":
-            records = [object_of(record) for record in list_of(payload.get("step_records"))]
-            turn.steps = texts_of([record.get("id") for record in records])
+    def _complete_layer(self, turn: TurnView, event: Event, payload: LayerCompleted) -> None:
+        turn.layers[payload.layer] = payload.writes
+        if payload.skipped:
+            turn.skipped[payload.layer] = payload.skipped
+        goals = turn.writes_of("goals", GoalsWrites)
+        turn.step.uses = (goals.intent or "") if goals else ""
+        if payload.layer == "reflection":
+            turn.end(turn.result, event.timestamp)
 
-    def _take_call(self, turn: TurnView, event: Event, payload: dict[str, Any]) -> None:
-        row = row_of(event.event_type)
-        status = text_of(payload.get("step_status"))
-        if row.closes and status != "skipped" and StepPath(event.step_id or "").is_step:
-            turn.calls.append((text_of(payload.get("capability")) or text_of(payload.get("uses")), status))
-        elif event.event_type == "policy.decided":
-            turn.decided.append(payload)
-        elif row.asks and payload.get("kind") == "escalation":
-            turn.escalation = text_of(payload.get("gate"))
+    def _take_call(self, turn: TurnView, event: Event, payload: Payload) -> None:
+        match payload:
+            case StepFinished():
+                if payload.step_status != "skipped" and StepPath(event.step_id or "").is_step:
+                    turn.calls.append((payload.capability or payload.uses or "", payload.step_status))
+            case PolicyDecided():
+                turn.decided.append(payload)
+            case ApprovalRequested() if payload.kind == "escalation":
+                turn.escalation = payload.gate or ""

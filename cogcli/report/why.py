@@ -118,7 +118,7 @@ class _CauseSearch:
     def _read_by(self, step: StepView) -> list[str]:
         """What a step that failed had read: what its error names, with who wrote that, else all."""
         reads = self._flow.steps[step.id].reads if step.id in self._flow.steps else step.reads
-        message = str((step.error or {}).get("message") or "")
+        message = step.error.message if step.error else ""
         words = re.split(r"[^\w-]+", message)  # `entities[0].vat` names `entities`
         named = [name for name in reads if name in message or name.rpartition(".")[2] in words]
         shown = named if len(named) == 1 else reads

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.core.step_path import StepPath
+from cogcli.declarations.call_records import RunError
 from cogcli.declarations.events import RunTerminated, row_of
 from cogcli.events.envelope import Draft, Event, draft_of
 
@@ -75,13 +76,11 @@ class ClosedScopes:
 def find_full_disk(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
     """The last event of a run whose log found no room; `metrics` are those of the event."""
     message = "the disk was full: nothing more could be recorded"
-    hint = "free space, then run it again"
-    error = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
     payload = RunTerminated(
         status="error",
         status_reason=FULL_DISK,
         outputs={},
-        error=error,
+        error=RunError(code=FULL_DISK, message=message, hint="free space, then run it again"),
         required_missing=[],
     )
     return draft_of(payload, run_id, metrics=metrics)

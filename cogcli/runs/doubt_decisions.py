@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cogcli.core.calls import HARMLESS, Answer, Attempt
 from cogcli.core.errors import EffectInDoubtError, UsageError
-from cogcli.declarations.events import CallRetried
+from cogcli.declarations.events import CallRetried, StepStarted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
@@ -28,7 +28,7 @@ from cogcli.engine.probe import ask_probe, is_promise
 from cogcli.engine.tasks import Effects
 from cogcli.episode.journal import Journal
 from cogcli.events.envelope import Event, draft_of
-from cogcli.runs.log_index import LogIndex
+from cogcli.runs.log_index import LogIndex, may_have_effect
 from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
 
@@ -124,8 +124,7 @@ class OpenDoubts:
         log, key = self._log, (run_id, step)
         if key in log.decisions or not log.attempt_in_doubt(run_id, step):
             return False
-        intent = log.intents[key].payload
-        return bool(intent.get("capability")) and intent.get("side_effects") not in HARMLESS
+        return may_have_effect(StepStarted.of(log.intents[key].payload))
 
     def first_open(self) -> EffectInDoubtError | None:
         """The error with which the run waits: for its first undecided call in doubt. None where there is none."""

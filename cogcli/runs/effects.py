@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest_of
+from cogcli.declarations.events import RunStarted, StepFinished, StepStarted
+from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.events.envelope import Event
 from cogcli.runs.log_index import LogIndex
 
@@ -48,9 +50,9 @@ class Effect(NamedTuple):
 def effects_of(recording: LogIndex) -> dict[str, Effect]:
     """What this run did and knows to have been done before it, by step path in order."""
     started = recording.started
-    told = (started.payload.get("effects") if started else None) or {}
+    earlier = RunStarted.of(started.payload).effects if started else {}
     found = {
-        step: Effect(**{name: entry.get(name) for name in Effect._fields}) for step, entry in told.items()
+        step: Effect(**{name: entry.get(name) for name in Effect._fields}) for step, entry in earlier.items()
     }
     for intent in sorted(recording.intents.values(), key=lambda event: event.seq or 0):
         effect = _effect(recording, intent)
@@ -61,39 +63,41 @@ def effects_of(recording: LogIndex) -> dict[str, Effect]:
 
 
 def _effect(recording: LogIndex, intent: Event) -> Effect | None:
-    told, step = intent.payload, intent.step_id or ""
-    if not told.get("capability") or told.get("side_effects") not in _KEPT:
+    call = StepStarted.of(intent.payload)
+    if not call.capability or call.side_effects not in _KEPT:
         return None
     state, output = _outcome(recording, intent)
     if not state:
         return None
+    is_effect = call.side_effects == "effect"
     return Effect(
-        step,
-        told["capability"],
-        told["side_effects"],
-        state,
-        digest_of(told.get("input") or {}),
-        told.get("idempotency_key") or "",
-        {"episode": intent.episode_id, "event": intent.id},
-        output if told["side_effects"] == "effect" else None,
-        told.get("input") if state == IN_DOUBT and told["side_effects"] == "effect" else None,
+        step=intent.step_id or "",
+        capability=call.capability,
+        kind=str(call.side_effects),
+        state=state,
+        input_hash=digest_of(call.input or {}),
+        idempotency_key=call.idempotency_key or "",
+        origin={"episode": intent.episode_id, "event": intent.id},
+        output=output if is_effect else None,
+        input=call.input if is_effect and state == IN_DOUBT else None,
     )
 
 
 def _outcome(recording: LogIndex, intent: Event) -> tuple[str, dict[str, Any] | None]:
     """What became of a call, and its answer; no word where nothing of it left."""
     key = (intent.run_id, intent.step_id)
-    closing, early = recording.closings.get(key), recording.answers.get(key)
-    decision = recording.decisions.get(key)
-    output = early["output"] if early else None
-    if output is None and closing is not None and closing.event_type == "step.completed":
-        output = closing.payload.get("output")
+    early, decision = recording.answers.get(key), recording.decisions.get(key)
+    end = recording.closings.get(key)
+    closing = StepFinished.of(end.payload) if end else None
+    output = early.output if early else None
+    if output is None and closing is not None and closing.step_status == "done":
+        output = closing.output
     if output is None and decision is not None:
-        output = decision.payload.get("output")
+        output = PolicyDecided.of(decision.payload).output
     if output is not None:
         return DONE, output
     if closing is None or decision is not None:
         return IN_DOUBT, None
-    attempts = closing.payload.get("attempts") or []
-    left = any(each.get("status") != "skipped" and each.get("left") is not False for each in attempts)
+    attempts = closing.attempts or []
+    left = any(each.status != "skipped" and each.left is not False for each in attempts)
     return (FAILED if left else ""), None

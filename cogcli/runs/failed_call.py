@@ -8,7 +8,10 @@ from typing import Any
 
 import orjson
 
-from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.core.jsonvalue import list_of, text_of
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.events import StepFinished
+from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import Seen
@@ -24,7 +27,7 @@ def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog
     """Members to add to the `error` object of a run: `tried`, `curl`, `instead` (`CAP=BINDING`, which can be called
     without a network), and a `hint` if it has none; empty for an error that is of no call over HTTP."""
     attempts = _attempts(events, error)
-    sent = [attempt for attempt in attempts if attempt.get("url")]
+    sent = [attempt for attempt in attempts if attempt.url]
     if not sent:
         return {}
     found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
@@ -37,44 +40,43 @@ def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog
     return {name: value for name, value in found.items() if value}
 
 
-def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[dict[str, Any]]:
+def _attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
     """The attempts of the step that failed last with this code."""
-    found: list[dict[str, Any]] = []
+    found: list[AttemptMade] = []
     for event in events:
         if event.event_type == "step.failed":
-            payload = object_of(event.payload)
-            if object_of(payload.get("error")).get("code") == error["code"] and payload.get("attempts"):
-                found = [object_of(each) for each in list_of(payload["attempts"])]
+            failed = read_record(StepFinished, event.payload)
+            if failed.error and failed.error.code == error["code"] and failed.attempts:
+                found = failed.attempts
     return found
 
 
-def _lines(sent: list[dict[str, Any]]) -> Iterable[str]:
+def _lines(sent: list[AttemptMade]) -> Iterable[str]:
     """A line per address: how often and how long it was asked."""
     times: dict[str, list[float]] = {}
     for attempt in sent:
-        took = attempt.get("duration_ms")
-        place = f"{text_of(attempt.get('method'))} {text_of(attempt['url'])}".strip()
-        times.setdefault(place, []).append(took / 1000 if isinstance(took, int | float) else 0.0)
+        place = f"{attempt.method or ''} {attempt.url}".strip()
+        times.setdefault(place, []).append((attempt.duration_ms or 0) / 1000)
     for place, seconds in times.items():
         count = "once" if len(seconds) == 1 else f"{len(seconds)} times"
         yield f"{place}, {count}, {sum(seconds):.2g} s"
 
 
-def _curl(attempt: dict[str, Any], catalog: Catalog | None) -> str:
-    binding = catalog.bindings.get(text_of(attempt.get("binding_id"))) if catalog else None
-    service = catalog.services.get(text_of(attempt.get("service_id"))) if catalog else None
+def _curl(attempt: AttemptMade, catalog: Catalog | None) -> str:
+    binding = catalog.bindings.get(attempt.binding_id) if catalog else None
+    service = catalog.services.get(attempt.service_id or "") if catalog else None
     if binding is None or service is None or "base_url" not in PROTOCOLS[service.kind].address_keys:
         return ""
-    origin, _, rest = text_of(attempt["url"]).partition("://")
+    origin, _, rest = (attempt.url or "").partition("://")
     host, slash, path = rest.partition("/")
     path, _, query = f"{slash}{path}".partition("?")
-    request = object_of(attempt.get("request"))
+    request = attempt.request or {}
     headers = dict.fromkeys(map(text_of, list_of(request.get("headers"))), "")
     if media := text_of(request.get("media_type")):
         headers["content-type"] = media
     body = request.get("body")
     data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
-    seen = Seen(text_of(attempt.get("method")) or "POST", path, query, headers, data)
+    seen = Seen(attempt.method or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 

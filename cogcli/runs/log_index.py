@@ -19,15 +19,34 @@ from typing import Any, Final
 
 from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
-from cogcli.core.jsonvalue import object_of
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import EVENT_TYPES, row_of
-from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import (
+    EVENT_TYPES,
+    CallRetried,
+    RunResumed,
+    RunStarted,
+    RunTerminated,
+    StepAnswered,
+    StepFinished,
+    StepStarted,
+    row_of,
+)
+from cogcli.declarations.governance_events import (
+    IN_DOUBT,
+    Approval,
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
+    PolicyDecided,
+)
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import another_tools, unreadable
 from cogcli.events.envelope import ActiveTime, Draft, Event
+from cogcli.events.typed_payload import recorded_payload
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write
 from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
@@ -59,8 +78,8 @@ class LogIndex:
         self.repeats: dict[ScopeKey, list[Event]] = {}
         self.resumptions: dict[ScopeKey, int] = {}
         """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
-        self.answers: dict[ScopeKey, dict[str, Any]] = {}
-        """The payloads of results that were on disk before their steps ended."""
+        self.answers: dict[ScopeKey, StepAnswered] = {}
+        """Results that were on disk before their steps ended."""
         self.answered_at: dict[ScopeKey, int] = {}
         """By step: the position at which its result was there first."""
         self.sittings = ActiveTime()
@@ -93,53 +112,70 @@ class LogIndex:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        kind, key = event.event_type, (event.run_id, event.step_id)
-        row = row_of(kind)
+        payload, key = recorded_payload(event), (event.run_id, event.step_id)
         self.last = event
         self.sittings.apply(event)
         self.ended.apply(event)
-        if (kind == "step.answered" or row.closes) and not is_of_probe(event):
+        if isinstance(payload, StepAnswered | StepFinished) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
-        if kind == "call.retried" and "idempotency_key" in event.payload:
-            self.keys[key] = event.payload["idempotency_key"]
-        if kind == "run.resumed" and event.payload.get("changed_specs"):
+        if self._take_by_type(event, payload, key):
+            self._keep_for_replay(event, payload)
+
+    def _take_by_type(self, event: Event, payload: Payload, key: ScopeKey) -> bool:
+        """Take up what an event says. False for what a person decided, which no replay makes again."""
+        match payload:
+            case RunStarted() if self.started is None:
+                self.started = event
+                self.timeout = payload.options.get("timeout_seconds")
+            case RunResumed():
+                self._take_resumption(event, payload)
+            case StepStarted():
+                self.intents[key] = event
+            case CallRetried():
+                return self._take_repeat(event, payload, key)
+            case StepAnswered():
+                self.answers[key] = payload
+            case PolicyDecided() if payload.rule == IN_DOUBT:
+                self.decisions[key] = event
+                return False
+            case PolicyDecided() if event.caused_by:
+                self.redeemed[event.caused_by] = event.seq or 0
+            case ApprovalRequested():
+                self.requests[payload.approval_id] = event
+                self._escalations.pop(event.step_id, None)
+                # A second request for the same: the answers before, which led to nothing, were not valid.
+                same = [each for each in self._answered if (each.run_id, each.step_id) == key]
+                self._stale.update(each.id for each in same if not self._used(each))
+            case ApprovalGranted() | ApprovalRejected():
+                self.note_answer(event)
+        return True
+
+    def _take_resumption(self, event: Event, payload: RunResumed) -> None:
+        if payload.changed_specs:
             self.changed = self.changed or event
-        if kind == "run.resumed" and "timeout_seconds" in event.payload:
-            self.timeout, self._timed_from = event.payload["timeout_seconds"], self.sittings.milliseconds or 0
-        if kind == "run.started" and self.started is None:
-            self.started = event
-            self.timeout = object_of(event.payload.get("options")).get("timeout_seconds")
-        elif kind == "step.started":
-            self.intents[key] = event
-        elif kind == "call.retried" and event.payload["reason"] == "resumed":
+        if payload.timeout_seconds is not None:
+            self.timeout, self._timed_from = payload.timeout_seconds, self.sittings.milliseconds or 0
+
+    def _take_repeat(self, event: Event, payload: CallRetried, key: ScopeKey) -> bool:
+        if payload.idempotency_key is not None:
+            self.keys[key] = payload.idempotency_key
+        if payload.reason == "resumed":
             self.resumptions[key] = self.resumptions.get(key, 0) + 1
             self.decisions.pop(key, None)
+            return False
+        self.repeats.setdefault(key, []).append(event)
+        return True
+
+    def _keep_for_replay(self, event: Event, payload: Payload) -> None:
+        if payload.event.one_process_only:
             return
-        elif kind == "policy.decided" and event.payload.get("rule") == IN_DOUBT:
-            self.decisions[key] = event
-            return
-        elif kind == "policy.decided" and event.caused_by:
-            self.redeemed[event.caused_by] = event.seq or 0
-        elif kind == "call.retried":
-            self.repeats.setdefault(key, []).append(event)
-        elif kind == "step.answered":
-            self.answers[key] = event.payload
-        elif kind == "approval.requested":
-            self.requests[event.payload["approval_id"]] = event
-            self._escalations.pop(event.step_id, None)
-            # Asked again: what was answered before, and led to nothing, was not valid.
-            same = [each for each in self._answered if (each.run_id, each.step_id) == key]
-            self._stale.update(each.id for each in same if not self._used(each))
-        elif row.resolves:
-            self.note_answer(event)
-        if not row.one_process_only:
-            self.redeemed |= dict.fromkeys(self._escalations.values(), event.seq or 0)
-            self._escalations.clear()
-            path = StepPath(event.step_id or "")
-            if path.is_probe and row.closes:
-                self.probes[event.run_id, path.owner] += 1
-            queues = self._of_probes if path.in_probe else self._queues
-            queues.setdefault(_slot(event), deque()).append(event)
+        self.redeemed |= dict.fromkeys(self._escalations.values(), event.seq or 0)
+        self._escalations.clear()
+        path = StepPath(event.step_id or "")
+        if path.is_probe and payload.event.closes:
+            self.probes[event.run_id, path.owner] += 1
+        queues = self._of_probes if path.in_probe else self._queues
+        queues.setdefault(_slot(event), deque()).append(event)
 
     @property
     def root(self) -> str | None:
@@ -155,7 +191,8 @@ class LogIndex:
     def full(self) -> Event | None:
         """The end of the run, where a full disk made it."""
         end = self.ended.runs.get(self.root)
-        return end if end is not None and end.payload.get("status_reason") == FULL_DISK else None
+        is_full = end is not None and RunTerminated.of(end.payload).status_reason == FULL_DISK
+        return end if is_full else None
 
     @property
     def stops(self) -> bool:
@@ -166,21 +203,21 @@ class LogIndex:
     def approvals(self) -> tuple[Answered, ...]:
         """What people answered, in order, but for what was not valid when it was to be used."""
         return tuple(
-            answered_request(self.requests[event.payload["approval_id"]], event, used=self._used(event))
+            answered_request(self.requests[answered_id(event)], event, used=self._used(event))
             for event in self._answered
-            if event.payload["approval_id"] in self.requests and event.id not in self._stale
+            if answered_id(event) in self.requests and event.id not in self._stale
         )
 
     def note_answer(self, event: Event) -> None:
         """Take up a person's answer, one of this sitting, too: its request is open no more."""
         self._answered.append(event)
-        if event.payload.get("capability") == "":
+        if Approval.of(event.payload).capability == "":
             self._escalations[event.step_id] = event.id
 
     @property
     def open_requests(self) -> list[Event]:
         """Requests that nobody answered yet, the latest of each step."""
-        done = {event.payload["approval_id"] for event in self._answered}
+        done = {answered_id(event) for event in self._answered}
         latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
         return list(latest.values())
 
@@ -216,7 +253,9 @@ class LogIndex:
     def results(self) -> dict[str, ReusedResult]:
         """The results of the root's steps that are done, by step path."""
         return {
-            step_id or "": _taken_over(closing.payload, {"episode": closing.episode_id, "event": closing.id})
+            step_id or "": _taken_over(
+                StepFinished.of(closing.payload), {"episode": closing.episode_id, "event": closing.id}
+            )
             for (run_id, step_id), closing in self.closings.items()
             if run_id == self.root and closing.event_type == "step.completed"
         }
@@ -225,34 +264,42 @@ class LogIndex:
     def behind(self) -> dict[str, str]:
         """By step path the source of its result: the event of the call whose answer it took from an earlier run, or the
         idempotency key of the call that it made itself."""
-        made = {step: event.payload.get("idempotency_key") for (_, step), event in self.intents.items()}
-        taken = {
-            step: (event.payload.get("reused_from") or {}).get("event")
-            for (_, step), event in self.closings.items()
+        made = {
+            step: StepStarted.of(event.payload).idempotency_key for (_, step), event in self.intents.items()
         }
+        origins = {
+            step: _origin(StepFinished.of(event.payload)) for (_, step), event in self.closings.items()
+        }
+        taken = {step: origin.get("event") for step, origin in origins.items()}
         every = [*made.items(), *taken.items()]
         return {step: name for step, name in every if step is not None and name}
 
     @property
     def reused(self) -> dict[str, ReusedResult]:
         """The results that this log itself took over from an earlier one, or was going to."""
-        told = (self.started.payload.get("taken_over") if self.started else None) or {}
-        calls = (self.started.payload.get("effects") if self.started else None) or {}
+        if self.started is None:
+            return {}
+        start = RunStarted.of(self.started.payload)
+        taken_over, calls = start.taken_over, start.effects
         marked = {
             path
             for (run, path), c in self.closings.items()
             # Where only the answer of a call was taken, its step did the rest itself.
-            if run == self.root and "reused_from" in c.payload and path not in calls.keys() - told.keys()
+            if run == self.root
+            and "reused_from" in c.payload
+            and path not in calls.keys() - taken_over.keys()
         }
         done = {path: result for path, result in self.results.items() if path in marked}
-        return {path: _taken_over(result) for path, result in told.items()} | done
+        earlier = {path: _taken_over(StepFinished.of(result)) for path, result in taken_over.items()}
+        return earlier | done
 
     def wrote_at(self, run_id: str, step_id: str) -> int | None:
         """The position of what a step wrote; None where it did not end so that it could."""
         closing = self.closings.get((run_id, step_id))
         if closing is None or row_of(closing.event_type).fails:
             return None
-        return None if closing.payload.get("reason") in ("cancelled", "dependency") else closing.seq
+        reason = StepFinished.of(closing.payload).reason
+        return None if reason in ("cancelled", "dependency") else closing.seq
 
     def take_recorded(self, draft: Draft) -> Event | None:
         """The recorded event that matches this draft; each is given once. None where the log has no more."""
@@ -269,17 +316,24 @@ class LogIndex:
     def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
         """What an attempt gave, or None where the log does not say."""
         key = (run_id, step_id)
-        closing, early = self.closings.get(key), self.answers.get(key) or {}
-        told = (closing.payload if closing else early).get("attempts") or []
-        attempts = [each for each in told if each.get("status") != "skipped"]  # of those no attempt was made
+        early = self.answers.get(key)
+        last = self._closing(key) or early
+        recorded = (last.attempts or []) if last else []
+        attempts = [each for each in recorded if each.status != "skipped"]  # of those no attempt was made
         if number <= len(attempts):
-            return self._told_at_the_end(key, attempts[number - 1])
-        later = [event for event in self.repeats.get(key, ()) if event.payload["attempt"] == number + 1]
-        if later:
-            return error_of(later[0].payload.get("error") or {})
+            return self._recorded_at_the_end(key, attempts[number - 1])
+        repeats = (CallRetried.of(event.payload) for event in self.repeats.get(key, ()))
+        later = next((each for each in repeats if each.attempt == number + 1), None)
+        if later is not None:
+            return error_of(later.error or {})
         if early and number == self._attempts_begun(key):
-            return Answer(early["output"])  # of a log that did not say yet how the answer came
+            return Answer(early.output)  # of a log that did not say yet how the answer came
         return None
+
+    def _closing(self, key: ScopeKey) -> StepFinished | None:
+        """How a step ended; None before."""
+        closing = self.closings.get(key)
+        return StepFinished.of(closing.payload) if closing else None
 
     def attempt_in_doubt(self, run_id: str, step_id: str) -> int:
         """The number of the attempt of a step that has no result, though it may still have one; 0 where none has."""
@@ -295,8 +349,7 @@ class LogIndex:
         found = [
             intent
             for (run_id, step_id), intent in self.intents.items()
-            if intent.payload.get("capability")
-            and intent.payload.get("side_effects") not in HARMLESS
+            if may_have_effect(StepStarted.of(intent.payload))
             and self.attempt_in_doubt(run_id or "", step_id or "")
         ]
         return sorted(found, key=lambda event: event.seq or 0)
@@ -309,22 +362,20 @@ class LogIndex:
     def _attempts_begun(self, key: ScopeKey) -> int:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
-    def _told_at_the_end(self, key: ScopeKey, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
-        closing = self.closings.get(key)
-        if attempt.get("status") != "success":
-            final = (closing.payload.get("error") if closing else None) or {}
-            same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
-            told = {name: final.get(name) for name in ("hint", "reason")} if same else {}
-            return error_of({**attempt, **told})
+    def _recorded_at_the_end(self, key: ScopeKey, attempt: AttemptMade) -> Answer | RuntimeErrorBase | None:
+        if attempt.status != "success":
+            closing = self._closing(key)
+            final = closing.error if closing else None
+            is_same = final and (attempt.code, attempt.message) == (final.code, final.message)
+            more = {"hint": final.hint, "reason": final.reason} if final and is_same else {}
+            return error_of({**attempt.json, **more})
         output = self._output(key)
-        return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
+        return Answer(output, attempt.usage, _record(attempt.json)) if output is not None else None
 
     def _output(self, key: ScopeKey) -> dict[str, Any] | None:
         """What a call gave, however its step ended."""
-        closing = self.closings.get(key)
-        told = self.answers.get(key) or (closing.payload if closing else {})
-        output: dict[str, Any] | None = told.get("output")
-        return output
+        last = self.answers.get(key) or self._closing(key)
+        return last.output if last else None
 
 
 def is_of_probe(event: Event) -> bool:
@@ -332,35 +383,50 @@ def is_of_probe(event: Event) -> bool:
     return StepPath(event.step_id or "").in_probe
 
 
-def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> ReusedResult:
+def answered_id(answer: Event) -> str:
+    """The id of the request that a person answered."""
+    return Approval.of(answer.payload).approval_id
+
+
+def may_have_effect(intent: StepStarted) -> bool:
+    """Whether a call may do something outside that must not happen twice."""
+    return bool(intent.capability) and intent.side_effects not in HARMLESS
+
+
+def _origin(closing: StepFinished) -> dict[str, Any]:
+    """Where a result was taken from; empty for one of this run."""
+    return closing.reused_from if isinstance(closing.reused_from, dict) else {}
+
+
+def _taken_over(closing: StepFinished, place: dict[str, str] | None = None) -> ReusedResult:
     """What a closing event at this place holds, or a first event, and where that came from first."""
-    targets = [(parse_target(write["target"]), write) for write in told.get("writes") or ()]
+    writes = [(parse_target(write.target), write) for write in closing.writes]
     return ReusedResult(
-        told.get("output") or {},
-        tuple(Write(target, write["strategy"], write["value"]) for target, write in targets if target),
-        told.get("reused_from") or place or {},
+        closing.output or {},
+        tuple(Write(target, write.strategy, write.value) for target, write in writes if target),
+        _origin(closing) or place or {},
     )
 
 
 def answered_request(request: Event, answer: Event, *, used: bool = False) -> Answered:
     """A request and what a person said to it."""
-    asked = _asked(request)
+    said = Approval.of(answer.payload)
     granted = answer.event_type == "approval.granted"
-    said = answer.payload
-    by, reason = said.get("by") or "", said.get("reason") or ""
-    return Answered(asked, granted, by, reason, answer.timestamp, used, answer.id)
+    return Answered(
+        _asked(request), granted, said.by or "", said.reason or "", answer.timestamp, used, answer.id
+    )
 
 
 def _asked(request: Event) -> Asked:
-    payload = request.payload
+    asked = ApprovalRequested.of(request.payload)
     return Asked(
-        payload["approval_id"],
-        payload["capability"],
-        payload["step_id"],
-        payload["action_hash"],
-        payload["evidence_hash"],
-        payload["expires_at"],
-        payload.get("gate") or "",
+        asked.approval_id,
+        asked.capability or "",
+        asked.step_id or "",
+        asked.action_hash or "",
+        asked.evidence_hash or "",
+        asked.expires_at or "",
+        asked.gate or "",
     )
 
 

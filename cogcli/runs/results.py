@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cogcli.core.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.core.step_path import StepPath
 from cogcli.declarations.events import RunPaused
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome, name_step
 from cogcli.engine.run import Finished
@@ -133,7 +134,8 @@ def finish_run(
         rerun = rerun_point(finished.steps, failed, log)
     elif log:
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        approve = ask_of(log.open_requests[0].payload).answer_flags() if log.open_requests else ""
+        requests = [ApprovalRequested.of(event.payload) for event in log.open_requests[:1]]
+        approve = ask_of(requests[0]).answer_flags() if requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),

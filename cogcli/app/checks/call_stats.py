@@ -62,7 +62,7 @@ def _count(calls: dict[str, _Calls], run: RunFold) -> None:
             if step.status == "done" and step.ms is not None:
                 one.times.append(step.ms)
             elif step.status == "failed":
-                one.failed[str((step.error or {}).get("code") or "")] += 1
+                one.failed[step.error.code if step.error else ""] += 1
 
 
 def _row(id: str, found: _Calls) -> dict[str, Any]:

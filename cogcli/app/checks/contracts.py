@@ -357,11 +357,14 @@ def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
 
 
 def _outcome(view: StepView, step: str, capability: Capability, values: Mapping[str, Any]) -> CallOutcome:
-    error = view.error or {}
+    error = view.error
     outputs = {name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values}
-    code, message = str(error.get("code") or ""), str(error.get("message") or view.reason)
-    hint, reason = (str(error.get(name) or "") for name in ("hint", "reason"))
-    return CallOutcome(view.status, code, message, outputs, bool(view.attempts), hint, reason)
+    attempted = bool(view.attempts)
+    if error is None:
+        return CallOutcome(view.status, "", view.reason, outputs, attempted, "", "")
+    message = error.message or view.reason
+    hint, reason = error.hint or "", error.reason or ""
+    return CallOutcome(view.status, error.code, message, outputs, attempted, hint, reason)
 
 
 def _skill(planned: Mapping[str, _Planned]) -> dict[str, Any]:

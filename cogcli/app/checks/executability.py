@@ -172,6 +172,6 @@ def _note(
             capability = catalog.capability(step.uses)
             if capability is None or capability.id in stubbed or not step.binding:
                 continue
-            if any(attempt.get("status") == "success" for attempt in step.attempts):
+            if any(attempt.status == "success" for attempt in step.attempts):
                 ran["capabilities"].add(capability.id)
                 ran["bindings"].add(step.binding)

@@ -136,7 +136,7 @@ def _next(source: PageSource) -> Iterator[str]:
     if source.fold.chained:
         yield from (f"cogcli {line}" for line in continuations(shown, episode, source.fold.last))
     root = source.fold.root
-    step = str((root.error or {}).get("step") or "") if root else ""
+    step = (root.error.step or "") if root and root.error else ""
     if root and source.status in ("error", "vetoed") and step in root.steps:
         yield f"cogcli trace {episode} --step {quote(step)} --io"
         if source.fold.chained and (flags := _rerun_flags(root, StepPath(step))):

@@ -25,6 +25,8 @@ from cogcli.core.errors import OK, CogcliError, PathAbsent
 from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.problems import suggest_path
 from cogcli.core.terminal_text import truncate, visible, visible_block
+from cogcli.declarations.call_records import RunError
+from cogcli.declarations.reading import read_record
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
@@ -236,6 +238,6 @@ def _outcomes(document: dict[str, Any], status: str) -> list[str]:
     parts = [word, count_of(len(list_of(outcomes.get("actions"))), "action")]
     if names := object_of(outcomes.get("outputs")):
         parts.append(f"outputs {', '.join(names)}")
-    if error := object_of(outcomes.get("error")):
-        parts.append(error_text(error))
+    if error := error_text(read_record(RunError, outcomes.get("error"))):
+        parts.append(error)
     return parts

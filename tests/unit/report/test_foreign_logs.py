@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import foreign_tool as tool
 
+from cogcli.declarations.call_records import RunError, StepError
+from cogcli.declarations.reading import read_record
 from cogcli.episode.foreign_log import events_of_state, for_reports
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
@@ -62,7 +64,8 @@ def same_as_projected(events: list[Event]) -> None:
     assert seen.actions == document["outcomes"]["actions"]
     assert seen.ms == document["outcomes"]["metrics"]["duration_ms"]
     assert seen.root is not None
-    assert seen.root.error == document["outcomes"]["error"]
+    error = document["outcomes"]["error"]
+    assert seen.root.error == (None if error is None else read_record(RunError, error))
     if seen.root.ended_at:
         assert seen.root.status == document["outcomes"]["status"]
     drawn = "\n".join(plain_text(line) for line in tree(seen, UNICODE, status="ok", width=None))
@@ -183,7 +186,7 @@ def test_words_of_its_own_are_read_where_the_seeds_are_absent() -> None:
     ]  # fmt: skip
     root = folded(LOGS["labels"]).root
     assert root is not None
-    assert root.steps["step-4"].error == {"message": "no room"}
+    assert root.steps["step-4"].error == read_record(StepError, {"message": "no room"})
 
 
 def test_the_seeds_words_count_before_others() -> None:

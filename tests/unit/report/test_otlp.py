@@ -8,6 +8,7 @@ from typing import Any
 from fakes.risk_review import Log, risk_review
 
 from cogcli.core.canonical import span_of
+from cogcli.episode.log_reader import event_of
 from cogcli.events.envelope import Event
 from cogcli.report.chrome import chrome, lanes_of
 from cogcli.report.otlp import otlp
@@ -203,7 +204,7 @@ def test_hostile_members_are_passed_over() -> None:
              "parent_run_id", "reason", "output", "input"), value
         )  # fmt: skip
         events = [
-            Event(0, value, value, value, value, value, phase, type, payload, value, metrics=value)
+            event_of(Event(0, value, value, value, value, value, phase, type, payload, value, metrics=value)._asdict())
             for phase, type in (("start", "run.started"), ("act", "step.completed"), ("act", "call.retried"),
                                 ("governance", "gate.decided"), ("terminate", value), ("reason", "layer.completed"))
         ]  # fmt: skip

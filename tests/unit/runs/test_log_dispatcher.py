@@ -29,7 +29,7 @@ def event(seq: int, kind: str, step: str | None, **payload: Any) -> Event:
 
 
 LOG = (
-    event(0, "run.started", None),
+    event(0, "run.started", None, options={}),
     event(1, "step.started", "a"),
     event(2, "step.started", "c"),
     event(3, "step.answered", "c", output={"n": 3}, attempts=[{"status": "success"}]),

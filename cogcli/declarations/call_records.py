@@ -1,0 +1,92 @@
+"""What calls leave in a log: each attempt, what was used, and the error that they ended with."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cogcli.declarations.event_type import Count, Json
+from cogcli.declarations.field import always
+from cogcli.declarations.record import Record
+
+
+class Usage(Record):
+    """What a step's calls used."""
+
+    llm_calls: Count = always(default=0)
+    tool_calls: Count = always(default=0)
+    tokens_in: Count = always(default=0)
+    tokens_out: Count = always(default=0)
+
+
+class AttemptMade(Record):
+    """One attempt of a call, or a binding that was passed over (docs/reference/protocols.md#record)."""
+
+    other_members: ClassVar[bool] = True
+
+    binding_id: str
+    service_id: str | None
+    status: str
+    """`success`, `failed`, `circuit_open`, or `skipped` for a binding that was passed over."""
+    usage: Json | None = None
+    """Tokens by the names that the service gives them."""
+    code: str | None = None
+    """The code of the error that it failed with, as the members below."""
+    message: str | None = None
+    left: bool | None = None
+    """Whether the request went out."""
+    method: str | None = None
+    url: str | None = None
+    media_type: str | None = None
+    request_bytes: Count | None = None
+    response_bytes: Count | None = None
+    started_at: str | None = None
+    duration_ms: Count | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    request: Json | None = None
+    """`media_type`, the names of headers, and `body`."""
+    reply: Json | None = None
+    """`media_type` and `body`."""
+    proxy: str | None = None
+    batch: Json | None = None
+    """In older logs: of a call that was sent in one array with others."""
+    printed: str | None = None
+    stderr: str | None = None
+    stated_by: str | None = None
+    """Of a call that may have happened: who says what it answered."""
+    notices: list[str] = []
+    """What the service did besides answering."""
+    status_code: Count | None = None
+
+
+class FallbackUse(Record):
+    """Of a step with several bindings: whether another than the first was called, and their order."""
+
+    fallback_used: bool
+    fallback_chain: list[str]
+
+
+class StepError(Record):
+    """Why a step did not end well."""
+
+    code: str
+    message: str
+    retryable: bool = always(default=False)
+    hint: str | None = None
+    reason: str | None = None
+    effect: str | None = None
+
+
+class RunError(Record):
+    """Why a run did not end well, and where the error arose."""
+
+    code: str
+    message: str
+    step: str | None = always(default=None)
+    capability: str | None = always(default=None)
+    binding: str | None = always(default=None)
+    service: str | None = always(default=None)
+    retryable: bool = always(default=False)
+    hint: str = always(default="")
+    reason: str | None = None
+    effect: str | None = None

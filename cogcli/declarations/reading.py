@@ -1,0 +1,185 @@
+"""Records of data that nothing has checked: a log of another tool, of an older version, or altered.
+
+A member of another type than the declared one counts as absent; so does an element of a list. What
+is absent has its default, or the empty value of its type where the field is required. Attributes of
+such a record have their declared types, and reading one never fails. Its `json` is what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from cogcli.declarations.event_type import AtLeast
+from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
+from cogcli.declarations.record import Record
+
+Fitter = Callable[[Any], Any]
+"""The value, or as much of it as has the type; `ABSENT` where nothing has."""
+_Read = TypeVar("_Read", bound=Record)
+
+
+class _Shape(NamedTuple):
+    """How a record is read."""
+
+    cls: type[Any]
+    """A class below that of the record whose values keep their attributes in a dictionary: reading
+    one is as fast as for any other object."""
+    fitters: dict[str, Fitter | frozenset[type]]
+    """By member the types of a plain value, or what fits another one."""
+    absent: dict[str, Any]
+    """The attributes of a record of which nothing is given."""
+
+
+def read_record(cls: type[_Read], json: object) -> _Read:
+    """The record of this JSON, which must not be changed: it is shared as far as it fits."""
+    shape = _shape_of(cls)
+    given = json if type(json) is dict else {}
+    value: _Read = shape.cls.of(given)
+    attributes = vars(value)
+    attributes.update(shape.absent)
+    fitters = shape.fitters
+    for name, member in given.items():
+        fitter = fitters.get(name)
+        if isinstance(fitter, frozenset):
+            if type(member) in fitter:
+                attributes[name] = member
+        elif fitter is not None and (fitted := fitter(member)) is not ABSENT:
+            attributes[name] = fitted
+    return value
+
+
+@cache
+def _shape_of(cls: type[Record]) -> _Shape:
+    hints = get_type_hints(cls, include_extras=True)
+    fields = fields_of(cls)
+    return _Shape(
+        cls.with_attributes(),
+        {field.name: _plain_types(hints[field.name]) or _fitter(hints[field.name]) for field in fields},
+        {field.name: _absent_value(field, hints[field.name]) for field in fields},
+    )
+
+
+def _absent_value(field: Field, hint: Any) -> Any:
+    if field.default is REQUIRED:
+        return _empty(hint)
+    return None if field.default is ABSENT else field.default
+
+
+_PLAIN: Final[dict[Any, frozenset[type]]] = {
+    str: frozenset((str,)),
+    int: frozenset((int,)),
+    float: frozenset((int, float)),
+    bool: frozenset((bool,)),
+    None: frozenset((NoneType,)),
+    NoneType: frozenset((NoneType,)),
+}
+
+
+def _plain_types(hint: Any) -> frozenset[type] | None:
+    """The types of a value of which nothing else matters; None where more does."""
+    if get_origin(hint) in (Union, UnionType):
+        parts = [_plain_types(each) for each in get_args(hint)]
+        plain = [part for part in parts if part is not None]
+        return frozenset[type]().union(*plain) if len(plain) == len(parts) else None
+    if get_origin(hint) is dict and get_args(hint)[1] is Any:
+        return frozenset((dict,))
+    return _PLAIN.get(hint) if hint in _PLAIN else None
+
+
+def _fitter(hint: Any) -> Fitter:
+    """What fits a value to a type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if (types := _plain_types(hint)) is not None:
+        return lambda value: value if type(value) in types else ABSENT
+    if hint is Any:
+        return lambda value: value
+    if origin is Annotated:
+        return _fit_annotated(*args)
+    if origin is Literal:
+        return _fit_one_of(args)
+    if origin in (Union, UnionType):
+        return _fit_first_of([_fitter(each) for each in args])
+    if origin is list:
+        return _fit_list(_fitter(args[0]))
+    if origin is dict:
+        return _fit_dict(_fitter(args[1]))
+    return lambda value: read_record(hint, value) if type(value) is dict else ABSENT
+
+
+def _fit_annotated(hint: Any, *rules: Any) -> Fitter:
+    fit_type = _fitter(hint)
+    limit = next((rule.least for rule in rules if isinstance(rule, AtLeast)), None)
+    if limit is None:
+        return fit_type
+
+    def fit_number(value: Any) -> Any:
+        found = fit_type(value)
+        return found if found is ABSENT or found >= limit else ABSENT
+
+    return fit_number
+
+
+def _fit_one_of(values: tuple[Any, ...]) -> Fitter:
+    types = {type(value) for value in values}
+    return lambda value: value if type(value) in types and value in values else ABSENT
+
+
+def _fit_first_of(fitters: list[Fitter]) -> Fitter:
+    def fit_union(value: Any) -> Any:
+        for fit_member in fitters:
+            fitted = fit_member(value)
+            if fitted is not ABSENT:
+                return fitted
+        return ABSENT
+
+    return fit_union
+
+
+def _fit_list(fit_element: Fitter) -> Fitter:
+    def fit_list(value: Any) -> Any:
+        if type(value) is not list:
+            return ABSENT
+        return [each for each in map(fit_element, value) if each is not ABSENT]
+
+    return fit_list
+
+
+def _fit_dict(fit_value: Fitter) -> Fitter:
+    def fit_dict(value: Any) -> Any:
+        if type(value) is not dict:
+            return ABSENT
+        fitted = ((name, fit_value(each)) for name, each in value.items())
+        return {name: each for name, each in fitted if each is not ABSENT}
+
+    return fit_dict
+
+
+_EMPTY: Final[dict[Any, Any]] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
+
+
+def _empty(hint: Any) -> Any:
+    """The empty value of a type: of a union null where that is one of its types."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any or NoneType in args:
+        return None
+    if origin is Annotated or origin in (Union, UnionType):
+        return _empty(args[0])
+    if origin is Literal:
+        return _EMPTY[type(args[0])]
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return read_record(hint, {})
+    return _EMPTY[origin or hint]
