@@ -14,7 +14,7 @@ from cogcli.core.errors import (
     RuntimeErrorBase,
     error_from_payload,
 )
-from cogcli.declarations.events import Outcome
+from cogcli.declarations.value_types import Outcome
 from cogcli.engine.outcome import RunOutcome
 from cogcli.governance.budgets import budget_hint
 from cogcli.governance.loop_guard import LoopTrip

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.declarations.call_records import Usage
-from cogcli.declarations.event_type import Count, EventType, Json, Payload
+from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import always
-
-Number = int | float
+from cogcli.declarations.value_types import Count, Json, Number
 
 
 class LayerCompleted(Payload):

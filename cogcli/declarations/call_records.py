@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cogcli.declarations.event_type import Count, Json
 from cogcli.declarations.field import always
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count, Json
 
 
 class Usage(Record):

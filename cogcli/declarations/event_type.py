@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cogcli.declarations.record import Record
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
-    from pydantic_core import CoreSchema
-
-Json = dict[str, Any]
-
-
-class AtLeast(NamedTuple):
-    """A number that is not below a limit."""
-
-    least: int
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return {**handler(source), "ge": self.least}
-
-
-Count = Annotated[int, AtLeast(0)]
 
 
 class EventType(NamedTuple):

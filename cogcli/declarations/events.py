@@ -13,12 +13,10 @@ from typing import Annotated, Any, Final, Literal
 from cogcli.core.merge import STRATEGIES
 from cogcli.declarations import agent_events, governance_events
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, RunError, StepError, Usage
-from cogcli.declarations.event_type import Count, EventType, Json, Payload
+from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
 from cogcli.declarations.record import Record
-
-Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
-IntuitionMode = Literal["advisory", "interventive", "hybrid"]
+from cogcli.declarations.value_types import Count, IntuitionMode, Json, Outcome
 
 
 class OneOf:
@@ -49,7 +47,7 @@ class SkillRef(Record):
     """Which skill runs."""
 
     id: str
-    version: str | None
+    version: str | None = always(default=None)
 
 
 class RunStarted(Payload):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from cogcli.declarations.event_type import EventType, Json, Payload
+from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
+from cogcli.declarations.value_types import Json
 
 _DECISION: Final = ("decision", "verdict", "gate", "rule")
 _DECISION_WORDS: Final = (*_DECISION, "reason")

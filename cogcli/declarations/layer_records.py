@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.declarations.event_type import Count
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count
 
 
 class PerceivedEvent(Record):

@@ -23,9 +23,9 @@ from typing import (
     get_type_hints,
 )
 
-from cogcli.declarations.event_type import AtLeast
 from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import AtLeast
 
 Fitter = Callable[[Any], Any]
 """The value, or as much of it as has the type; `ABSENT` where nothing has."""

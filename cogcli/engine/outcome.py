@@ -14,7 +14,7 @@ from cogcli.core.errors import (
     StepExecutionError,
 )
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.events import Outcome
+from cogcli.declarations.value_types import Outcome
 from cogcli.specs.fields import Fields, fit_values
 
 LEFT_OUT: Final = "left-out"

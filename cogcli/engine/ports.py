@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
-from cogcli.declarations.events import IntuitionMode
+from cogcli.declarations.value_types import IntuitionMode
 from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from pydantic import BaseModel
-
+from cogcli.declarations import documents
 from cogcli.declarations.checked import adapter_of
 from cogcli.declarations.events import PAYLOADS
-from cogcli.episode import document_models
-from cogcli.episode.seed_models import SeedState
+from cogcli.declarations.field import RECORDS
+from cogcli.declarations.record import Record
+from cogcli.declarations.shared_state import SeedState
 from cogcli.events.envelope import OPTIONAL, PHASES
 
 Schema = dict[str, Any]
@@ -89,13 +89,18 @@ def event_schema() -> Schema:
         "patternProperties": {"^x-": {}},
         "additionalProperties": False,
         "allOf": cases,
-        "$defs": {name: _closed(definitions[name]) for name in sorted(definitions)},
+        "$defs": {name: _closed_unless_open(name, definitions[name]) for name in sorted(definitions)},
     }
 
 
-def _document(title: str, model: type[BaseModel], *, closed: bool = True) -> Schema:
+def _closed_unless_open(name: str, schema: Schema) -> Schema:
+    record = RECORDS.get(name)
+    return schema if record is not None and record.other_members else _closed(schema)
+
+
+def _document(title: str, record: type[Record], *, closed: bool = True) -> Schema:
     """The schema of a document; `closed` where it has no keys but its own and `x-...`."""
-    schema: Schema = model.model_json_schema()
+    schema: Schema = dict(adapter_of(record).json_schema(ref_template="#/$defs/{model}"))
     definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
     if closed:
@@ -112,13 +117,13 @@ def _closed(schema: Schema) -> Schema:
 
 SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "events": event_schema,
-    "learn": partial(_document, "learn.jsonl", document_models.LearnEntry),
+    "learn": partial(_document, "learn.jsonl", documents.LearnEntry),
     "state": partial(_document, "state.json", SeedState, closed=False),
-    "state-written": partial(_document, "state.json, as cogcli writes it", document_models.StateDocument),
-    "summary": partial(_document, "summary.json", document_models.Summary),
-    "manifest": partial(_document, "manifest.json", document_models.Manifest),
-    "checkpoint": partial(_document, "checkpoint.jsonl", document_models.CheckpointRecord),
-    "context": partial(_document, "context.json", document_models.ContextFile),
-    "decision": partial(_document, "decision.json", document_models.DecisionFile),
+    "state-written": partial(_document, "state.json, as cogcli writes it", documents.StateDocument),
+    "summary": partial(_document, "summary.json", documents.Summary),
+    "manifest": partial(_document, "manifest.json", documents.Manifest),
+    "checkpoint": partial(_document, "checkpoint.jsonl", documents.CheckpointRecord),
+    "context": partial(_document, "context.json", documents.ContextFile),
+    "decision": partial(_document, "decision.json", documents.DecisionFile),
 }
 """By the stem of the file that they describe, and who writes it."""

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import canonical
 from cogcli.core.jsonvalue import equal
-from cogcli.declarations.events import IntuitionMode
+from cogcli.declarations.value_types import IntuitionMode
 from cogcli.governance.evaluation import Evaluation
 from cogcli.governance.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.governance.verdict import Verdict, is_above, is_stricter

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.core.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.core.refs import MISSING
-from cogcli.declarations.events import IntuitionMode
+from cogcli.declarations.value_types import IntuitionMode
 from cogcli.events.envelope import Event
 from cogcli.governance.budgets import Budgets
 from cogcli.governance.freshness import is_stale

@@ -127,7 +127,7 @@ def test_a_step_that_is_called_like_a_gate_is_none() -> None:
     def event(seq: int, event_type: str, step: str | None, payload: dict[str, object]) -> Event:
         return Event(seq, f"ev_{seq}", "", "ep_1", "run_1", "t", "act", event_type, payload, step)
 
-    started = event(0, "run.started", None, {})
+    started = event(0, "run.started", None, {"options": {}})
     answers = [
         event(n, "step.answered", step, {"output": {}}) for n, step in enumerate(("pre0", "a@post0"), 1)
     ]

@@ -10,10 +10,11 @@ import sample_episode as sample
 from fakes.logged import event
 
 from cogcli.core.canonical import digest
+from cogcli.declarations.checked import adapter_of
+from cogcli.declarations.documents import Proposal
 from cogcli.declarations.events import CallRetried
 from cogcli.declarations.governance_events import GateDecided
 from cogcli.episode import learn
-from cogcli.episode.document_models import Proposal
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.seal import seal
 from cogcli.events.envelope import draft_of
@@ -161,4 +162,4 @@ def test_three_turns_in_a_row_under_high_pressure_are_a_proposal() -> None:
     (proposal,) = pressed(0.1, 0.8, 0.9, 1.0, 0.2, 0.9)
     assert (proposal["kind"], proposal["about"], proposal["count"]) == ("high-pressure", "loop_pressure", 3)
     assert proposal["evidence_ids"] == ["ev_1", "ev_2", "ev_3"]
-    assert Proposal.model_validate(proposal)
+    assert adapter_of(Proposal).validate_python(proposal)

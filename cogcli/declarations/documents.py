@@ -1,22 +1,14 @@
-"""The shape of the documents of an episode, for schemas and for whoever checks a document from elsewhere.
-
-Nothing on the way of a run imports this module.
-"""
+"""The documents of an episode: one record per document, and one per part of it."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from cogcli.declarations import shared_state as shared
+from cogcli.declarations.events import SkillRef
+from cogcli.declarations.value_types import Count, Digest, Hex, Json, Matching, Number, Outcome, Ratio
 
-from cogcli.declarations.agent_events import Number
-from cogcli.declarations.event_type import Count, Json
-from cogcli.declarations.events import Outcome
-from cogcli.episode import seed_models as seed
-
-Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
+FileName = Annotated[str, Matching(r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
 
 
 DecisionStatus = Literal[
@@ -24,14 +16,7 @@ DecisionStatus = Literal[
 ]
 
 
-class SkillRef(seed.Part):
-    """Which skill ran."""
-
-    id: str
-    version: str | None = None
-
-
-class Episode(seed.SeedEpisode):
+class Episode(shared.SeedEpisode):
     """Which run this is; `run_id`, `trace_id` and `skill` are missing where another tool wrote the log."""
 
     intuition_mode: Literal["advisory", "interventive", "hybrid"] = "advisory"
@@ -40,23 +25,23 @@ class Episode(seed.SeedEpisode):
     skill: SkillRef | None = None
 
 
-class Goal(seed.SeedGoal):
+class Goal(shared.SeedGoal):
     """What was asked."""
 
     type: Literal["task"] = "task"
 
 
-class Belief(seed.SeedBelief):
+class Belief(shared.SeedBelief):
     """A statement held true."""
 
 
-class PlanStep(seed.SeedStep):
+class PlanStep(shared.SeedStep):
     """One step and its status."""
 
     depends_on: list[Any] | None = None
 
 
-class Plan(seed.Part):
+class Plan(shared.Part):
     """The latest plan."""
 
     source: str | None = None
@@ -65,18 +50,18 @@ class Plan(seed.Part):
     steps: list[PlanStep]
 
 
-class Fact(seed.SeedFact):
+class Fact(shared.SeedFact):
     """One thing remembered."""
 
 
-class Memory(seed.Part):
+class Memory(shared.Part):
     """What was remembered in the run."""
 
     facts: list[Fact]
     scratchpad: str | None = None
 
 
-class Action(seed.SeedAction):
+class Action(shared.SeedAction):
     """One thing done."""
 
     id: str
@@ -86,7 +71,7 @@ class Action(seed.SeedAction):
     timestamp: str
 
 
-class Outcomes(seed.Part):
+class Outcomes(shared.Part):
     """How the run ended, or its status so far."""
 
     status: Outcome
@@ -97,7 +82,7 @@ class Outcomes(seed.Part):
     outputs: Json
 
 
-class DecisionSummary(seed.Part):
+class DecisionSummary(shared.Part):
     """What an agent's run decided: `decision.json` has the rest."""
 
     decision_id: str
@@ -115,7 +100,7 @@ class DecisionOverview(DecisionSummary):
     user_id: str | None
 
 
-class Links(seed.Part):
+class Links(shared.Part):
     """The files of the episode; summary and manifest of terminal runs only, context and decision of an agent's."""
 
     events: Literal["events.jsonl"]
@@ -126,8 +111,8 @@ class Links(seed.Part):
     decision: Literal["decision.json"] | None = None
 
 
-class StateDocument(seed.Part):
-    """`state.json` as it is written here; what others may write is `seed_models.SeedState`."""
+class StateDocument(shared.Part):
+    """`state.json` as it is written here; what others may write is `shared_state.SeedState`."""
 
     version: Literal["1.0"]
     state_schema_version: Literal["1.0.0"]
@@ -140,14 +125,14 @@ class StateDocument(seed.Part):
     links: Links
 
 
-class ContextFile(seed.Part):
+class ContextFile(shared.Part):
     """`context.json`: the compiled context of each turn."""
 
     schema_version: Literal["context/1"]
     turns: list[Json]
 
 
-class Actor(seed.Part):
+class Actor(shared.Part):
     """Whose request it was, and the role in which the agent acted."""
 
     user_id: str | None
@@ -155,14 +140,14 @@ class Actor(seed.Part):
     agent: str | None
 
 
-class Critic(seed.Part):
+class Critic(shared.Part):
     """What the critic said of each plan, and of each turn."""
 
     verify: list[Json]
     score: list[Json]
 
 
-class DecisionLineage(seed.Part):
+class DecisionLineage(shared.Part):
     """What the decision was made from."""
 
     pack_ref: str | None
@@ -175,14 +160,14 @@ class DecisionLineage(seed.Part):
     parent_decision_id: str | None
 
 
-class DecisionBudget(seed.Part):
+class DecisionBudget(shared.Part):
     """Limits by dotted key, and what is used of those that are counted."""
 
     limits: dict[str, Number]
     used: dict[str, Count]
 
 
-class DecisionFile(seed.Part):
+class DecisionFile(shared.Part):
     """`decision.json`."""
 
     schema_version: Literal["decision/1"]
@@ -215,10 +200,10 @@ class DecisionFile(seed.Part):
     record_hash: Digest
 
 
-class Counts(seed.Part):
+class Counts(shared.Part):
     """What happened how often. Steps are the root run's."""
 
-    steps: dict[seed.StepStatus, Count]
+    steps: dict[shared.StepStatus, Count]
     calls: Count
     retries: Count
     fallbacks: Count
@@ -226,12 +211,12 @@ class Counts(seed.Part):
     approvals: Count
 
 
-class Metrics(seed.Part):
+class Metrics(shared.Part):
     """One formula each; ratios are null where there is nothing to divide by, times are milliseconds."""
 
     success: bool
-    plan_adherence: seed.Ratio | None
-    tool_coverage: seed.Ratio | None
+    plan_adherence: Ratio | None
+    tool_coverage: Ratio | None
     veto_count: Count
     would_veto_count: Count
     retry_count: Count
@@ -245,14 +230,14 @@ class Metrics(seed.Part):
     tokens_out: Count
 
 
-class Budget(seed.Part):
+class Budget(shared.Part):
     """What a run might use, and what it used."""
 
     limit: Number
     used: Number | None
 
 
-class Summary(seed.Part):
+class Summary(shared.Part):
     """`summary.json`."""
 
     schema_version: Literal["summary/1"]
@@ -277,7 +262,7 @@ class Summary(seed.Part):
     decision: DecisionOverview | None = None
 
 
-class Latencies(seed.Part):
+class Latencies(shared.Part):
     """How long the steps took."""
 
     total_ms: Count
@@ -285,7 +270,7 @@ class Latencies(seed.Part):
     slowest_step: str | None
 
 
-class Basis(seed.Part):
+class Basis(shared.Part):
     """What a reflection rests on."""
 
     success: bool
@@ -294,7 +279,7 @@ class Basis(seed.Part):
     counts: Counts
 
 
-class Proposal(seed.Part):
+class Proposal(shared.Part):
     """A suggestion with evidence; nothing applies it by itself."""
 
     kind: Literal[
@@ -306,11 +291,11 @@ class Proposal(seed.Part):
     evidence_ids: list[str]
 
 
-class LearnEntry(seed.Part):
+class LearnEntry(shared.Part):
     """One line of `learn.jsonl`."""
 
     seq: Count
-    id: Annotated[str, Field(pattern="^lr_")]
+    id: Annotated[str, Matching(r"^lr_")]
     timestamp: str
     episode_id: str
     run_id: str | None
@@ -323,7 +308,7 @@ class LearnEntry(seed.Part):
     prev: Digest
 
 
-class ManifestFile(seed.Part):
+class ManifestFile(shared.Part):
     """One file of an episode."""
 
     name: FileName
@@ -332,14 +317,14 @@ class ManifestFile(seed.Part):
     kind: str
 
 
-class HashChain(seed.Part):
+class HashChain(shared.Part):
     """The log's length and the hash of its last line."""
 
     events: Count
     head: Digest
 
 
-class Signature(seed.Part):
+class Signature(shared.Part):
     """Who vouches for the manifest without this member."""
 
     alg: Literal["ed25519"]
@@ -347,7 +332,7 @@ class Signature(seed.Part):
     value: str
 
 
-class Manifest(seed.Part):
+class Manifest(shared.Part):
     """`manifest.json`."""
 
     schema_version: Literal["manifest/1"]
@@ -361,7 +346,7 @@ class Manifest(seed.Part):
     signature: Signature | None
 
 
-class CheckpointRecord(seed.Part):
+class CheckpointRecord(shared.Part):
     """A slot of `checkpoint.jsonl`, without its padding."""
 
     schema_version: Literal["checkpoint/1"]

@@ -1,31 +1,27 @@
-"""The shape of `state.json` as any tool may write it: what the shared format requires, and nothing beyond
+"""`state.json` as any tool may write it: what the shared format requires, and nothing beyond
 (docs/reference/episode.md#shared-format).
 
-Readers accept this; what is written here fits `document_models.StateDocument`, whose parts are these, narrowed.
-Optional members may be null, keys that the shared format does not name may be anywhere; its three vocabularies are
-closed.
+Readers accept this; what is written here is `documents.StateDocument`, whose parts are these,
+narrowed. Optional members may be null, keys that the shared format does not name may be anywhere;
+its three vocabularies are closed.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json, Matching, Number, Outcome, Ratio
 
-from cogcli.declarations.agent_events import Number
-from cogcli.declarations.event_type import Json
-from cogcli.declarations.events import Outcome
-
-Ratio = Annotated[float, Field(ge=0, le=1)]
 StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
 StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
-Version = Annotated[str, Field(pattern=r"^1\.")]
+Version = Annotated[str, Matching(r"^1\.")]
 
 
-class Part(BaseModel):
+class Part(Record):
     """What the parts of all documents share: further keys are allowed; the schemas of our own close them."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    other_members: ClassVar[bool] = True
 
 
 class SeedEpisode(Part):
