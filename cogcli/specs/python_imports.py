@@ -1,8 +1,8 @@
-"""What the modules of a registry root import that is not there: read by syntax, nothing is imported
-(docs/reference/protocols.md#python-imports).
+"""Imports that fail, of the Python module of a service (docs/reference/protocols.md#python-imports).
 
-Looked at are the module of a service, the packages that it lies in, and what these import below the root. Imports that
-a program tries (`try` with ImportError) or that only type checkers see are none.
+The files are read by syntax; nothing is imported. The walk starts at the module of the service and follows its imports
+to files below the registry root. It looks only at imports that always run: not at those in a branch, in a loop, in a
+function that no binding calls, or that the program guards. It does not look inside installed packages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -23,25 +30,25 @@ from cogcli.core.python_syntax import syntax_tree
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1024 * 1024
-_TRIED: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
-_DYNAMIC: Final = {"globals", "locals", "vars", "exec", "setattr"}
-"""What may bind names that no statement shows."""
-_SEARCH: Final = {
-    "sys.path", "sys.meta_path", "sys.path_hooks", "sys.modules", "site.addsitedir", "__path__",
-}  # fmt: skip
+_CAUGHT: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_BINDS_UNSEEN: Final = {"globals", "locals", "vars", "exec", "setattr"}
+"""Names of functions that bind names which no statement shows."""
+_SEARCH: Final = {"path", "meta_path", "path_hooks", "modules", "addsitedir"}
+"""Members of `sys` and `site` that decide where modules are found."""
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-LEFT_OUT: Final = ("node_modules", "__pycache__")
-INSTALLED: Final = "pyvenv.cfg"
-"""Folders of these names, or with this file, hold what was installed: the trust in a project does not look into them,
-and nothing is imported from there."""
-_BINARIES: Final = (".so", ".pyd")
+_NOT_SERVED: Final = ("node_modules", "__pycache__")
+_ENVIRONMENT: Final = "pyvenv.cfg"
+"""The trust in a project leaves out folders of these names or with this file: nothing is imported from there."""
+_LOADERS: Final = ((ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, SOURCE_SUFFIXES))
 
 Import = ast.Import | ast.ImportFrom
 
 
 class FailedImport(NamedTuple):
-    """An import that fails: the file and line of it, what is imported, what was looked for, and what would help.
-    `certain`: it fails whenever the module is imported or the function is called that a binding names."""
+    """An import that fails: its file and line, the imported name, the places searched, and a hint.
+
+    `certain`: no file that was read changes where Python looks for modules.
+    """
 
     file: str
     line: int
@@ -51,22 +58,29 @@ class FailedImport(NamedTuple):
     certain: bool
 
 
+class _ImportFault(NamedTuple):
+    name: str
+    looked_for: str
+    hint: str
+
+
+class _Module(NamedTuple):
+    """A module below the root. `file` is empty for a folder without `__init__.py` and for a compiled module."""
+
+    name: tuple[str, ...]
+    file: str
+    is_package: bool
+
+
 def failed_imports(
     module: str, root: str, operations: Collection[str] = (), *, links: bool = True
 ) -> list[FailedImport]:
-    """The imports of a service's module below a root that fail, in order of files and lines; none for a module that is
-    not below the root. `operations` are the functions of the module that bindings call. Without `links` no
-    file is read that a link leads out of the root."""
-    return _ImportWalk(module, root, operations, links=links).failures()
+    """Return the imports that fail of a service's module below a root, in order of files and lines.
 
-
-class _Found(NamedTuple):
-    """A module below the root: its name in parts, its file (empty for a folder without `__init__.py`), and whether it
-    is a package."""
-
-    parts: tuple[str, ...]
-    file: str
-    is_package: bool
+    The list is empty for a module that is not below the root. `operations` are the functions of the module that
+    bindings call. Without `links`, no file is read that a link leads out of the root.
+    """
+    return _ImportWalk(module, root, operations, links=links).failures() if root else []
 
 
 class _ImportWalk:
@@ -75,296 +89,260 @@ class _ImportWalk:
         self._root = root
         self._bound = "" if links else root
         self._operations = operations
-        self._waiting: list[_Found] = []
-        self._seen: dict[tuple[str, ...], bool] = {}
-        """By module whether it is imported for certain."""
-        self._certain = True
-        """Whether what is looked at is done for certain."""
+        self._unread: list[_Module] = []
+        self._planned: set[tuple[str, ...]] = set()
+        """The names of modules that were read or are in `_unread`."""
+        self._finders: dict[str, FileFinder] = {}
         self._trees: dict[str, ast.Module | str] = {}
-        self._installed: dict[str, list[str] | None] = {}
-        self._looks_itself = False
-        """Whether some code changes where modules are found: then it may find what is missing here."""
+        self._installed: dict[str, bool] = {}
+        self._searches_itself = False
 
     def failures(self) -> list[FailedImport]:
-        found: list[FailedImport] = []
-        if self._root:
-            self._enter(self._module)
-        while self._waiting and len(self._seen) <= _MOST_FILES:
-            one = self._waiting.pop()
-            found += self._of_file(one)
-        if self._looks_itself:
-            found = [failed._replace(certain=False) for failed in found]
-        # What was first reached by chance, and then for certain, was looked at twice.
-        certain = {failed[:5] for failed in found if failed.certain}
-        return sorted({failed for failed in found if failed.certain or failed[:5] not in certain})
+        found: set[tuple[str, int, _ImportFault]] = set()
+        self._follow(self._module)
+        while self._unread and len(self._planned) <= _MOST_FILES:
+            found.update(self._faults_of(self._unread.pop()))
+        certain = not self._searches_itself
+        return [FailedImport(file, line, *fault, certain) for file, line, fault in sorted(found)]
 
-    def _enter(self, parts: tuple[str, ...]) -> int:
-        """Look at a module below the root, and at the packages that it lies in; how many of the parts there are."""
-        for count in range(1, len(parts) + 1):
-            found = self._below(parts[:count])
-            if found is None or (count < len(parts) and not found.is_package):
-                return count - 1 if found is None else count
-            if found.parts not in self._seen or (self._certain and not self._seen[found.parts]):
-                self._seen[found.parts] = self._certain
-                self._waiting.append(found)
-        return len(parts)
-
-    def _below(self, parts: tuple[str, ...]) -> _Found | None:
-        place = os.path.join(self._root, *parts)
-        if parts[-1] in LEFT_OUT or os.path.isfile(os.path.join(place, INSTALLED)):
-            return None
-        if os.path.isfile(file := os.path.join(place, "__init__.py")):
-            return _Found(parts, file, True)
-        if os.path.isfile(file := f"{place}.py"):
-            return _Found(parts, file, False)
-        beside = _names(os.path.dirname(place))
-        if any(name.startswith(f"{parts[-1]}.") and name.endswith(_BINARIES) for name in beside):
-            return _Found(parts, "", False)
-        return _Found(parts, "", True) if os.path.isdir(place) else None
-
-    def _tree(self, file: str) -> ast.Module | str:
-        """The syntax of a file, or why there is none."""
-        if file not in self._trees:
-            try:
-                require_inside(file, self._bound)
-                tree: ast.Module | str = syntax_tree(read_regular(file, limit=_MOST_BYTES))
-            except EnvironmentRefusal as refused:
-                tree = refused.message
-            except FileRefused as refused:
-                tree = refused.message
-            except SyntaxError as error:
-                tree = f"line {error.lineno}: {error.msg}"
-            except (ValueError, RecursionError, MemoryError):
-                tree = "this is not Python"
-            self._trees[file] = tree
-        return self._trees[file]
-
-    def _of_file(self, found: _Found) -> Iterator[FailedImport]:
-        tree, always = self._tree(found.file) if found.file else None, self._seen[found.parts]
+    def _faults_of(self, module: _Module) -> Iterator[tuple[str, int, _ImportFault]]:
+        if not module.file:
+            return
+        tree = self._tree(module.file)
         if isinstance(tree, str):
-            text = f"it cannot be read: {tree}"
-            yield FailedImport(found.file, 1, ".".join(found.parts), text, "correct it", always)
-        elif tree is not None:
-            self._looks_itself |= _changes_search(tree)
-            called = self._operations if found.parts == self._module else ()
-            for node, certain in _imports(tree.body, called, certain=True):
-                self._certain = certain and always
-                for name, looked_for, hint in self._faults(found, node):
-                    yield FailedImport(found.file, node.lineno, name, looked_for, hint, self._certain)
+            yield (
+                module.file,
+                1,
+                _ImportFault(".".join(module.name), f"it cannot be read: {tree}", "correct it"),
+            )
+            return
+        self._searches_itself |= _changes_search(tree)
+        called = self._operations if module.name == self._module else ()
+        for node in _imports(tree.body, called):
+            for fault in self._faults(module, node):
+                yield module.file, node.lineno, fault
 
-    def _faults(self, importer: _Found, node: Import) -> Iterator[tuple[str, str, str]]:
-        """What one statement imports that is not there: name, what was looked for, hint."""
+    def _faults(self, importer: _Module, node: Import) -> Iterator[_ImportFault]:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from self._missing(tuple(alias.name.split(".")))
+                yield from self._module_faults(tuple(alias.name.split(".")), alias.name)
             return
-        name = "." * node.level + (node.module or "")
-        own = tuple(node.module.split(".")) if node.module else ()
-        if node.level:
-            package = importer.parts if importer.is_package else importer.parts[:-1]
-            keep = len(package) - node.level + 1
-            if keep <= 0:
-                yield (
-                    name,
-                    "it leads out of the package of the module",
-                    "write the name in full, without the dots",
-                )
-                return
-            own = (*package[:keep], *own)
-        faults = [*self._missing(own, name)]
+        written = "." * node.level + (node.module or "")
+        target = _absolute_name(importer, node)
+        if not target:
+            hint = "write the name in full, without the dots"
+            yield _ImportFault(written, "it leads out of the package of the module", hint)
+            return
+        faults = list(self._module_faults(target, written))
         yield from faults
-        if not faults and (node.level or self._is_ours(own)):
-            yield from self._missing_names(own, name, [alias.name for alias in node.names])
+        if not faults and self._is_served(target[0]):
+            names = [alias.name for alias in node.names]
+            yield from self._name_faults(target, written, names)
 
-    def _missing(self, parts: tuple[str, ...], name: str = "") -> Iterator[tuple[str, str, str]]:
-        """The fault of a module that is not there; what is there below the root is looked at, too."""
-        name, top = name or ".".join(parts), parts[0]
-        if not name.startswith(".") and not self._is_ours(parts):
-            if top in sys.stdlib_module_names or top == "cogcli":
-                return
-            places = self._places_of(top)
-            if places is None:
-                hint = f"put `{top}` there, or install what has it"
-                if extra := extra_of(top):
-                    hint = install_line(extra)
-                elif near := suggestion(top, self._tops()):
-                    hint = f"{near}\n{hint}"
-                looked_for = f"there is no package `{top}` in {self._root}, and none is installed"
-                if self._below((top,)):
-                    looked_for = (
-                        f"{self._root} serves the modules of services and the packages beside them, no others"
-                    )
-                    hint = f"move `{top}.py` into a package, a folder beside the module"
-                yield name, looked_for, hint
-            elif self._below((top,)) and places and not _is_in(places, parts[1:]):
-                looked_for = f"the installed `{top}` in {places[0]} comes first and has no such module"
-                yield name, looked_for, f"give the package beside the module another name than `{top}`"
+    def _module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
+        """The fault of a module that is not found; a module below the root is followed."""
+        if not self._is_served(name[0]):
+            if not self._is_known(name[0]):
+                yield self._missing_package(name[0], written)
             return
-        there = self._enter(parts)
-        if there < len(parts):
-            missing = parts[: there + 1]
-            looked_for = f"there is no {self._files(missing)}"
-            if there and (above := self._below(parts[:there])) and not above.is_package:
-                looked_for = f"`{'.'.join(parts[:there])}` is a module, no package"
-            hint = suggestion(missing[-1], self._modules_in(parts[:there]))
-            yield name, looked_for, hint or f"put it there, or correct the import of `{name}`"
+        count = self._follow(name)
+        if count == len(name):
+            return
+        path = "/".join(name[: count + 1])
+        looked_for = f"there is no `{path}.py` and no `{path}/__init__.py` in {self._root}"
+        parent = self._find(name[:count]) if count else None
+        if parent and not parent.is_package:
+            looked_for = f"`{'.'.join(parent.name)}` is a module, no package"
+        hint = suggestion(name[count], self._names_in(name[:count]))
+        yield _ImportFault(written, looked_for, hint or f"put it there, or correct the import of `{written}`")
 
-    def _missing_names(
-        self, parts: tuple[str, ...], name: str, names: Iterable[str]
-    ) -> Iterator[tuple[str, str, str]]:
-        """The names that a module below the root does not have, neither as its own nor as modules of a package."""
-        found = self._below(parts)
-        if found is None:
+    def _missing_package(self, top: str, written: str) -> _ImportFault:
+        if self._find((top,)):
+            looked_for = (
+                f"{self._root} serves the modules of services and the packages beside them, no others"
+            )
+            return _ImportFault(
+                written, looked_for, f"move `{top}.py` into a package, a folder beside the module"
+            )
+        looked_for = f"there is no package `{top}` in {self._root}, and none is installed"
+        if extra := extra_of(top):
+            return _ImportFault(written, looked_for, install_line(extra))
+        near = suggestion(top, self._names_in(()))
+        put = f"put `{top}` there, or install what has it"
+        return _ImportFault(written, looked_for, f"{near}\n{put}" if near else put)
+
+    def _name_faults(self, target: tuple[str, ...], written: str, names: list[str]) -> Iterator[_ImportFault]:
+        """The names that a module below the root neither binds nor has as its modules."""
+        module = self._find(target)
+        if module is None:
             return
-        tree = self._tree(found.file) if found.file else None
-        bound = (
-            _bound(tree)
-            if isinstance(tree, ast.Module)
-            else set()
-            if found.is_package and tree is None
-            else None
-        )
-        for each in names:
-            if each == "*":
+        tree = self._tree(module.file) if module.file else None
+        bound: set[str] | None = set() if module.is_package else None
+        if module.file:
+            bound = _bound_names(tree) if isinstance(tree, ast.Module) else None
+        for name in names:
+            if name == "*" or (bound and name in bound):
                 continue
-            if found.is_package and self._below((*parts, each)) and not (bound and each in bound):
-                self._enter((*parts, each))
-            elif bound is not None and each not in bound and not each.startswith("__"):
-                shown = self._shown(found.file) if found.file else f"the folder `{'/'.join(parts)}`"
-                hint = suggestion(each, bound) or f"define it there, or correct the import of `{each}`"
-                yield f"{name}.{each}".replace("..", "."), f"{shown} has no `{each}`", hint
+            if module.is_package and self._find((*target, name)):
+                self._follow((*target, name))
+            elif bound is not None and not name.startswith("__"):
+                shown = f"the folder `{'/'.join(target)}`"
+                if module.file:
+                    shown = f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
+                hint = suggestion(name, bound) or f"define it there, or correct the import of `{name}`"
+                yield _ImportFault(f"{written}.{name}".replace("..", "."), f"{shown} has no `{name}`", hint)
 
-    def _is_ours(self, parts: tuple[str, ...]) -> bool:
-        """Whether a name is found below the root: the service's own top-level name, and what nothing else has."""
-        top = parts[0]
+    def _follow(self, name: tuple[str, ...]) -> int:
+        """Plan to read a module and the packages above it; return how many parts of its name are found."""
+        for count in range(1, len(name) + 1):
+            module = self._find(name[:count])
+            if module is None:
+                return count - 1
+            if module.name not in self._planned:
+                self._planned.add(module.name)
+                self._unread.append(module)
+            if not module.is_package:
+                return count
+        return len(name)
+
+    def _find(self, name: tuple[str, ...]) -> _Module | None:
+        """A module below the root, found as Python finds it in a folder."""
+        folder = os.path.join(self._root, *name[:-1])
+        place = os.path.join(folder, name[-1])
+        if name[-1] in _NOT_SERVED or os.path.isfile(os.path.join(place, _ENVIRONMENT)):
+            return None
+        if folder not in self._finders:
+            self._finders[folder] = FileFinder(folder, *_LOADERS)
+        spec = self._finders[folder].find_spec(name[-1])
+        if spec is None:
+            return None
+        file = spec.origin if spec.origin and spec.origin.endswith(".py") else ""
+        return _Module(name, file, spec.submodule_search_locations is not None)
+
+    def _is_served(self, top: str) -> bool:
+        """Whether a top-level name is looked up below the root: the service's own, and packages with a new name."""
         if top == self._module[0]:
             return True
-        known = top in sys.stdlib_module_names or top == "cogcli"
-        beside = self._below((top,))
-        return not known and self._places_of(top) is None and beside is not None and beside.is_package
+        package = self._find((top,))
+        return package is not None and package.is_package and not self._is_known(top)
 
-    def _places_of(self, top: str) -> list[str] | None:
-        """Where an installed top-level module looks for its parts; None where none is installed."""
+    def _is_known(self, top: str) -> bool:
+        """Whether a top-level module is Python's, cogcli's or installed elsewhere than below the root."""
+        if top in sys.stdlib_module_names or top == "cogcli":
+            return True
         if top not in self._installed:
-            try:
-                spec = find_spec(top)
-            except (ImportError, ValueError):
-                spec = None
-            places = [] if spec is None else [*(spec.submodule_search_locations or ())]
-            origin = [] if spec is None or spec.origin is None else [spec.origin]
-            below = any(_lies_below(each, self._root) for each in (*places, *origin))
-            self._installed[top] = None if spec is None or below else places
+            self._installed[top] = _is_installed_outside(top, self._root)
         return self._installed[top]
 
-    def _files(self, parts: tuple[str, ...]) -> str:
-        path = "/".join(parts)
-        return f"`{path}.py` and no `{path}/__init__.py` in {self._root}"
+    def _names_in(self, name: tuple[str, ...]) -> list[str]:
+        try:
+            names = [each.removesuffix(".py") for each in os.listdir(os.path.join(self._root, *name))]
+        except OSError:
+            return []
+        return sorted(each for each in names if each.isidentifier())
 
-    def _tops(self) -> list[str]:
-        return self._modules_in(())
-
-    def _modules_in(self, parts: tuple[str, ...]) -> list[str]:
-        names = _names(os.path.join(self._root, *parts))
-        return [name.removesuffix(".py") for name in names if name.removesuffix(".py").isidentifier()]
-
-    def _shown(self, file: str) -> str:
-        return f"`{os.path.relpath(file, self._root).replace(os.sep, '/')}`"
+    def _tree(self, file: str) -> ast.Module | str:
+        """The syntax tree of a file, or the reason why it has none."""
+        if file not in self._trees:
+            self._trees[file] = _read_tree(file, self._bound)
+        return self._trees[file]
 
 
-def _names(folder: str) -> list[str]:
+def _read_tree(file: str, bound: str) -> ast.Module | str:
     try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+        require_inside(file, bound)
+        tree: ast.Module = syntax_tree(read_regular(file, limit=_MOST_BYTES))
+        return tree
+    except (EnvironmentRefusal, FileRefused) as refused:
+        return refused.message
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError):
+        return "this is not Python"
 
 
-def _lies_below(path: str, folder: str) -> bool:
-    real, home = os.path.realpath(path), os.path.realpath(folder)
-    return real == home or real.startswith(home.rstrip(os.sep) + os.sep)
+def _is_installed_outside(top: str, root: str) -> bool:
+    """Only the top-level name is looked up: finding a submodule would import its parents."""
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        return False
+    if spec is None:
+        return False
+    home = os.path.join(os.path.realpath(root), "")
+    places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.origin else ())]
+    return not any(os.path.join(os.path.realpath(place), "").startswith(home) for place in places)
 
 
-def _is_in(places: Iterable[str], parts: tuple[str, ...]) -> bool:
-    """Whether one of the folders of an installed package has a module, as far as its files tell."""
-    paths = [os.path.join(place, *parts) for place in places]
-    return not parts or any(os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths)
+# -- syntax -----------------------------------------------------------------------------------------------------------
 
 
-# -- what a tree says ------------------------------------------------------------------------------------------------
+def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
+    """The full name of the module that a `from` import names; empty if it leads out of the importer's package."""
+    name = tuple(node.module.split(".")) if node.module else ()
+    if not node.level:
+        return name
+    package = importer.name if importer.is_package else importer.name[:-1]
+    keep = len(package) - node.level + 1
+    return (*package[:keep], *name) if keep > 0 else ()
 
 
-def _imports(
-    body: Iterable[ast.stmt], called: Collection[str], *, certain: bool
-) -> Iterator[tuple[Import, bool]]:
-    """The imports of statements, each with whether it is done whenever these are."""
+def _imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
+    """The imports in statements that always run; of functions only those with the names in `called`."""
     for node in body:
         if isinstance(node, Import):
-            yield node, certain
+            yield node
         elif isinstance(node, _FUNCTIONS):
-            yield from _imports(node.body, (), certain=certain and node.name in called)
-        elif isinstance(node, ast.Try):
-            if not any(map(_catches, node.handlers)):
-                yield from _imports(node.body, (), certain=certain)
-            for handler in node.handlers:
-                yield from _imports(handler.body, (), certain=False)
-            yield from _imports([*node.finalbody], (), certain=certain)
-            yield from _imports(node.orelse, (), certain=False)
-        elif isinstance(node, ast.If):
-            if not _is_for_types(node.test):
-                yield from _imports(node.body, (), certain=False)
-            yield from _imports(node.orelse, (), certain=False)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            if not any(_names_in(item.context_expr) & _TRIED for item in node.items):
-                yield from _imports(node.body, (), certain=certain)
+            yield from _imports(node.body if node.name in called else (), ())
         elif isinstance(node, ast.ClassDef):
-            yield from _imports(node.body, (), certain=certain)
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            yield from _imports([*node.body, *node.orelse], (), certain=False)
+            yield from _imports(node.body, ())
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            guarded = any(_names(item.context_expr) & _CAUGHT for item in node.items)
+            yield from _imports(() if guarded else node.body, ())
+        elif isinstance(node, ast.Try):
+            guarded = any(_catches_import(handler) for handler in node.handlers)
+            yield from _imports([*(() if guarded else node.body), *node.finalbody], ())
 
 
-def _catches(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or bool(_names_in(handler.type) & _TRIED)
-
-
-def _is_for_types(test: ast.expr) -> bool:
-    return "TYPE_CHECKING" in _names_in(test)
+def _catches_import(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or bool(_names(handler.type) & _CAUGHT)
 
 
 def _changes_search(tree: ast.Module) -> bool:
-    """Whether a module names what decides where modules are found."""
-    return any(
-        (isinstance(node, ast.Attribute) and f"{getattr(node.value, 'id', '')}.{node.attr}" in _SEARCH)
-        or (isinstance(node, ast.Name) and node.id in _SEARCH)
-        or (isinstance(node, ast.ImportFrom) and node.module == "sys")
-        for node in ast.walk(tree)
-    )
+    """Whether a module names something that decides where modules are found."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _SEARCH and _names(node.value) & {"sys", "site"}:
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module == "sys":
+            return True
+        if isinstance(node, ast.Name) and node.id == "__path__":
+            return True
+    return False
 
 
-def _names_in(node: ast.AST) -> set[str]:
+def _names(node: ast.AST) -> set[str]:
+    """The names and attributes in an expression."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return found | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
-def _bound(tree: ast.Module) -> set[str] | None:
-    """The names that a module binds; None where they cannot be told from its statements."""
+def _bound_names(tree: ast.Module) -> set[str] | None:
+    """The names that a module binds; None if its statements do not show all of them."""
     names: set[str] = set()
-    add: Callable[[str], None] = names.add
     waiting: list[ast.AST] = [*tree.body]
     while waiting:
         node = waiting.pop()
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            add(node.name)
+            names.add(node.name)
             if any(isinstance(each, ast.Global) for each in ast.walk(node)):
                 return None
             continue
         if isinstance(node, Import):
-            for alias in node.names:
-                add(alias.asname or alias.name.partition(".")[0])
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name):
-            if node.id in _DYNAMIC:
-                return None
-            if isinstance(node.ctx, ast.Store):
-                add(node.id)
+            if isinstance(node.ctx, ast.Store) or node.id in _BINDS_UNSEEN:
+                names.add(node.id)
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            add(node.name)
+            names.add(node.name)
         waiting += ast.iter_child_nodes(node)
-    return None if names & {"*", "__getattr__"} else names
+    return None if names & (_BINDS_UNSEEN | {"*", "__getattr__"}) else names
