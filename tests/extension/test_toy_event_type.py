@@ -11,7 +11,7 @@ from fakes.logged import is_clean
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.declarations.checked import problem_of
-from cogcli.declarations.event_type import Count, EventType, Payload
+from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.events import (
     EVENT_TYPES,
     PAYLOAD_OF,
@@ -20,6 +20,7 @@ from cogcli.declarations.events import (
     RunTerminated,
     SkillRef,
 )
+from cogcli.declarations.value_types import Count
 from cogcli.episode.log_fold import Counters
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
