@@ -161,7 +161,7 @@ def _value_fields(
 def _accepts_as_text(wide: Any, narrow: Any) -> bool:
     """`_is_covered` for values outside a body: a number is sent as text, which any text takes."""
     ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
-    return (ready is not None and ready.python == {"type": "string"}) or _is_covered(wide, narrow)
+    return (ready is not None and ready.schema == {"type": "string"}) or _is_covered(wide, narrow)
 
 
 def _is_covered(wide: Any, narrow: Any) -> bool:

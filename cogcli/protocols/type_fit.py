@@ -52,7 +52,7 @@ def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
         return misfit_as_text(items.schema, narrow, who=who) if items else None
     if given <= _SCALAR_TEXT and taken == {"string"}:
         ready = normalize(wide)
-        plain = ready is not None and ready.python == {"type": "string"}
+        plain = ready is not None and ready.schema == {"type": "string"}
         return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
         read = _parse_fixed_text(narrow)
@@ -89,7 +89,7 @@ def drop_null(schema: Any) -> Any:
 
 def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
     ready = normalize(narrow)
-    every_value_fits = ready is not None and ready.python in (True, {})
+    every_value_fits = ready is not None and ready.schema in (True, {})
     if cover.verdict == "no" and not every_value_fits:
         why = _misfit_place(wide, cover.example)
         text = orjson.dumps(cover.example).decode()
@@ -118,5 +118,5 @@ def describe_schema(schema: Any) -> str:
         return "anything"
     named = [name for name in TYPES if name in types and not (name == "integer" and "number" in types)]
     ready = normalize(schema)
-    bare = ready is not None and ready.python.keys() <= {"type"}
+    bare = ready is not None and ready.schema.keys() <= {"type"}
     return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

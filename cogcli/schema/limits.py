@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.problems import KeyPath
 from cogcli.schema.normalizer import reference_faults
-from cogcli.schema.patterns import refusal
+from cogcli.schema.patterns import parse_pattern, refusal
+from cogcli.schema.regex_parser import Choice, RegexPart, Repetition, Sequence, UnsupportedRegex
 from cogcli.schema.validator import invalid
 from cogcli.schema.visitor import subschemas
 
@@ -57,45 +57,26 @@ def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def unsafe_reason(pattern: str) -> str:
-    """Why a regular expression is malformed or may take more than linear time; empty if it is allowed."""
-    import re._parser as parser  # type: ignore[import-not-found]
+    """Why no engine may run a regular expression in a spec file; empty if it is allowed.
 
+    A quantifier inside a repeated group is refused, so that a spec means the same without jsonschema-rs.
+    """
     try:
-        return _refused_in(parser.parse(pattern), inside=False)
-    except (re.error, RecursionError, OverflowError) as error:
-        return f"not a regular expression ({error})"
+        nested = _has_nested_quantifier(parse_pattern(pattern), repeated=False)
+    except UnsupportedRegex as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+    return "a quantifier inside a repeated group is not allowed" if nested else ""
 
 
-_REPEATS: Final = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
-_REFUSED: Final = {
-    "ASSERT": "look-around",
-    "ASSERT_NOT": "look-around",
-    "GROUPREF": "back-reference",
-    "GROUPREF_EXISTS": "back-reference",
-}
-
-
-def _refused_in(parsed: Any, *, inside: bool) -> str:
-    """Why a parsed expression is refused, empty if it is allowed. `inside`: whether it is within a repeated group."""
-    for operation, argument in parsed:
-        name = str(operation)
-        if name in _REFUSED:
-            return f"{_REFUSED[name]} is not allowed"
-        repeats = name in _REPEATS
-        if repeats and inside and argument[0] != argument[1]:
-            return "a quantifier inside a repeated group is not allowed"
-        within = inside or (repeats and argument[1] > 1)
-        for part in _parts(argument):
-            reason = _refused_in(part, inside=within)
-            if reason:
-                return reason
-    return ""
-
-
-def _parts(argument: Any) -> Iterator[Any]:
-    """The parsed sequences in the argument of one operation."""
-    if hasattr(argument, "getwidth"):
-        yield argument
-    elif isinstance(argument, list | tuple):
-        for item in argument:
-            yield from _parts(item)
+def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
+    """Whether a repeated group holds a quantifier. `repeated`: the part itself is in such a group."""
+    if isinstance(part, Repetition):
+        if repeated and part.least != part.most:
+            return True
+        is_group = part.most is None or part.most > 1
+        return _has_nested_quantifier(part.part, repeated=repeated or is_group)
+    if isinstance(part, Sequence | Choice):
+        return any(_has_nested_quantifier(each, repeated=repeated) for each in part.parts)
+    return False

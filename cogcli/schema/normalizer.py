@@ -22,15 +22,14 @@ NOTHING: Final[dict[str, Any]] = {"not": {}}
 
 
 class NormalizedSchema(NamedTuple):
-    """The schema for Python's engine and for Rust's.
+    """A schema for the engine in use.
 
     `refused_patterns`: the patterns that are not applied. `original_patterns`: a rewritten pattern to that of the
     author. `work_per_node`: the most comparisons for one node of a value; `steps_per_character`: the most steps of the
     patterns for one character.
     """
 
-    python: Any
-    rust: Any
+    schema: Any
     refused_patterns: tuple[str, ...]
     original_patterns: dict[str, str]
     work_per_node: int
@@ -38,19 +37,18 @@ class NormalizedSchema(NamedTuple):
 
 
 def normalize(schema: Any) -> NormalizedSchema | None:
-    """The schema for the engines, None if it cannot be applied."""
+    """The schema for the engine in use, None if it cannot be applied."""
     normalizer = _Normalizer()
     try:
-        python = normalizer.part(schema, (), rust=False)
+        normalized = normalizer.part(schema, ())
         if reference_faults(normalizer.parts):
             return None
-        rust = normalizer.part(schema, (), rust=True)
         work = _most_work_per_node(normalizer.parts, _work_of)
         steps = _most_work_per_node(normalizer.parts, _steps_of)
     except (_Malformed, RecursionError):
         return None
     refused = tuple(dict.fromkeys(normalizer.refused_patterns))
-    return NormalizedSchema(python, rust, refused, normalizer.original_patterns, work, steps)
+    return NormalizedSchema(normalized, refused, normalizer.original_patterns, work, steps)
 
 
 _SIZED_KEYWORDS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
@@ -93,8 +91,8 @@ class _Normalizer:
         self.original_patterns: dict[str, str] = {}
         self.refused_patterns: list[str] = []
 
-    def part(self, schema: Any, place: tuple[str, ...], *, rust: bool) -> Any:
-        """One subschema, normalized for one engine. Raises _Malformed."""
+    def part(self, schema: Any, place: tuple[str, ...]) -> Any:
+        """One subschema, normalized. Raises _Malformed."""
         self.parts[place] = schema
         if isinstance(schema, bool):
             return schema or NOTHING
@@ -105,38 +103,38 @@ class _Normalizer:
             if key in _COPIED:
                 result[key] = value
             elif key == "pattern" and isinstance(value, str):
-                text = self._pattern(value, rust=rust)
+                text = self._pattern(value)
                 if text is not None:
                     result[key] = text
             elif key in SINGLE:
-                inner = self.part(value, (*place, key), rust=rust)
+                inner = self.part(value, (*place, key))
                 result[key] = False if value is False and key in _COUNTED else inner
             elif key in LISTS:
                 if not isinstance(value, list):
                     raise _Malformed
                 below = enumerate(value)
-                result[key] = [self.part(each, (*place, key, str(n)), rust=rust) for n, each in below]
+                result[key] = [self.part(each, (*place, key, str(n))) for n, each in below]
             elif key in MAPS:
-                result[key] = self._map(key, value, (*place, key), rust=rust)
+                result[key] = self._map(key, value, (*place, key))
         return result
 
-    def _map(self, key: str, value: Any, place: tuple[str, ...], *, rust: bool) -> dict[str, Any]:
+    def _map(self, key: str, value: Any, place: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise _Malformed
         result = {}
         for name, each in value.items():
-            inner = self.part(each, (*place, name), rust=rust)
-            text = self._pattern(name, rust=rust) if key == "patternProperties" else name
+            inner = self.part(each, (*place, name))
+            text = self._pattern(name) if key == "patternProperties" else name
             if text is not None:
                 result[text] = inner
         return result
 
-    def _pattern(self, text: str, *, rust: bool) -> str | None:
+    def _pattern(self, text: str) -> str | None:
         pattern = pattern_of(text)
         if pattern is None:
             self.refused_patterns.append(text)
             return None
-        own = pattern.rust if rust else pattern.python
+        own = pattern.text
         # A different pattern may have the same rewritten text.
         while self.original_patterns.setdefault(own, text) != text:
             own = f"(?:{own})"

@@ -69,11 +69,14 @@ MAX_SIZE: Final = 20_000
 
 
 class Pattern(NamedTuple):
-    """A pattern for Python's engine and for Rust's. `steps`: the most steps of the engine in use for one character."""
+    """A pattern in the words of the engine in use. `steps`: the most steps of that engine for one character."""
 
-    python: str
-    rust: str
+    text: str
     steps: int
+
+
+class _RefusedPattern(NamedTuple):
+    reason: str
 
 
 def pattern_of(text: str) -> Pattern | None:
@@ -85,33 +88,44 @@ def pattern_of(text: str) -> Pattern | None:
 def refusal(text: str, *, backtracking: bool = False) -> str:
     """Why the engine in use, or one that goes back, cannot run a pattern in linear time; empty if it can."""
     found = _compile(text, PYTHON if backtracking else engine())
-    return found if isinstance(found, str) else ""
+    return found.reason if isinstance(found, _RefusedPattern) else ""
 
 
-@lru_cache(maxsize=2048)
-def _compile(text: str, used: str) -> Pattern | str:
+@lru_cache(maxsize=64)
+def parse_pattern(text: str) -> RegexPart:
+    """The parts of a pattern. Raises UnsupportedRegex for one that no engine may run."""
     if len(text) > MAX_LENGTH:
-        return f"longer than {MAX_LENGTH:,} characters"
+        raise UnsupportedRegex(f"longer than {MAX_LENGTH:,} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parts = trim_ends(parse_regex(text))
+            return parse_regex(text)
+    except RecursionError:
+        raise UnsupportedRegex("nested too deeply") from None
+
+
+@lru_cache(maxsize=2048)
+def _compile(text: str, used: str) -> Pattern | _RefusedPattern:
+    try:
+        parts = trim_ends(parse_pattern(text))
         size = count_characters(parts)
         shown = most_steps(parts)
     except UnsupportedRegex as error:
-        return str(error)
+        return _RefusedPattern(str(error))
     except RecursionError:
-        return "nested too deeply"
+        return _RefusedPattern("nested too deeply")
     if size > MAX_SIZE:
-        return f"asks for more than {MAX_SIZE:,} characters"
-    if used != RUST and shown is None:
-        return "cannot be shown to take linear time, and jsonschema-rs, which would run it, is not in use"
-    found = Pattern(
-        text_of(parts, PYTHON_TEXT), text_of(parts, RUST_TEXT), size if shown is None else min(size, shown)
-    )
-    if used == RUST and not _compiles(found.rust):
-        return "too large for the engine that runs it"
-    return found
+        return _RefusedPattern(f"asks for more than {MAX_SIZE:,} characters")
+    if used == RUST:
+        rust = text_of(parts, RUST_TEXT)
+        if not _compiles(rust):
+            return _RefusedPattern("too large for the engine that runs it")
+        return Pattern(rust, size if shown is None else min(size, shown))
+    if shown is None:
+        return _RefusedPattern(
+            "cannot be shown to take linear time, and jsonschema-rs, which would run it, is not in use"
+        )
+    return Pattern(text_of(parts, PYTHON_TEXT), min(size, shown))
 
 
 def _compiles(pattern: str) -> bool:

@@ -94,7 +94,7 @@ def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
     if ready is None:
         return None
     try:
-        compiled = compile_rust(ready.rust) if engine == RUST else compile_python(ready.python)
+        compiled = compile_rust(ready.schema) if engine == RUST else compile_python(ready.schema)
     except Unusable:
         return None
     return _CompiledSchema(compiled, ready, MAX_WORK[engine])

@@ -129,6 +129,19 @@ def test_patterns_that_may_not_take_linear_time_are_refused(pattern: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("a" * 200_000, "longer than 10,000 characters"),
+        ("|".join("a" * n for n in range(1, 300)), "longer than 10,000 characters"),
+        ("(" * 3000 + "a" + ")" * 3000, "nested too deeply"),
+    ],
+    ids=["long", "many ways", "deep"],
+)
+def test_a_pattern_is_bounded_before_it_is_parsed(pattern: str, reason: str) -> None:
+    assert unsafe_reason(pattern) == reason
+
+
+@pytest.mark.parametrize(
     ("text", "parts"),
     [
         ("input.a.b", (TemplateSlot(("a", "b"), True),)),
