@@ -4,7 +4,7 @@ docs/reference/service.md#trust)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogcli.core.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
 from cogcli.core.extras import install_line, missing_module
@@ -29,54 +29,87 @@ def conformance_needed(capability: Capability | None, options: SelectionOptions)
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
 
+class _Call(NamedTuple):
+    """A binding on its service, as a run with these options would call it."""
+
+    catalog: Catalog
+    binding: Binding
+    service: Service
+    options: SelectionOptions
+
+    @property
+    def capability(self) -> Capability | None:
+        """The capability that the binding serves, if it is known."""
+        return self.catalog.capabilities.get(self.binding.capability)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the service is really called: a stub of a test answers for it otherwise."""
+        return self.binding.capability not in self.catalog.stubbed
+
+
 def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
     """Why a binding is not eligible, most important first; empty if it is."""
-    id = binding.service
-    service = catalog.services.get(id)
+    service = catalog.services.get(binding.service)
     if service is None:
-        file = catalog.broken.get(f"service:{id}")
-        text = f"its file {file} has errors" if file else "unknown"
-        return [Reason("service.unknown", f"service `{id}`: {text}", short=f"service {id}")]
-    capability = catalog.capabilities.get(binding.capability)
-    called = binding.capability not in catalog.stubbed
-    if called and (
-        untrusted := list(_untrusted_call_reasons(catalog, binding, service, options.allow_hosts))
-    ):
+        return [_unknown_service_reason(catalog, binding.service)]
+    call = _Call(catalog, binding, service, options)
+    untrusted = list(_untrusted_call_reasons(call)) if call.is_made else []
+    if untrusted:
         return untrusted  # nothing else is worth a change before the project is trusted
-    found: list[Reason] = []
-    unset = [name for name in variables_of(binding, service) if not options.environ.get(name)]
+    judges = _JUDGES if call.is_made else _JUDGES_OF_STUBS
+    return [reason for judge in judges for reason in judge(call)]
+
+
+def _unknown_service_reason(catalog: Catalog, id: str) -> Reason:
+    file = catalog.broken.get(f"service:{id}")
+    text = f"its file {file} has errors" if file else "unknown"
+    return Reason("service.unknown", f"service `{id}`: {text}", short=f"service {id}")
+
+
+def _address_reasons(call: _Call) -> Iterator[Reason]:
+    service = call.service
+    fault = address_fault(service) if service.variables else ""
+    if fault:
+        yield Reason("service.url", f"service `{service.id}`: {fault}", "look at the variables of its file")
+
+
+def _variable_reasons(call: _Call) -> Iterator[Reason]:
+    service, environ = call.service, call.options.environ
+    unset = [name for name in variables_of(call.binding, service) if not environ.get(name)]
     if service.variables:
-        unset += lacking_variables(service, options.environ, binding)
-        if fault := address_fault(service):
-            found.append(
-                Reason("service.url", f"service `{id}`: {fault}", "look at the variables of its file")
-            )
-    if unset and called:
+        unset += lacking_variables(service, environ, call.binding)
+    if unset:
+        text = f"service `{service.id}`: {unset_variables_text(unset, environ)}"
         cure = "\n".join(f"export {name}=..." for name in unset)
-        text = f"service `{id}`: {unset_variables_text(unset, options.environ)}"
-        found.append(Reason("env.missing", text, cure, short=f"env {', '.join(dict.fromkeys(unset))}"))
-    extra = binding.metadata.get("extra")
-    if extra and called and (module := missing_module(extra)):
+        yield Reason("env.missing", text, cure, short=f"env {', '.join(dict.fromkeys(unset))}")
+
+
+def _extra_reasons(call: _Call) -> Iterator[Reason]:
+    extra = call.binding.metadata.get("extra")
+    module = missing_module(extra) if extra else ""
+    if extra and module:
         text = f"it needs the extra `{extra}`: `{module}` is not installed"
-        found.append(Reason("env.extra", text, install_line(extra), short=f"extra {extra}"))
-    if binding.protocol != service.kind:
-        text = f"speaks {binding.protocol}, service `{id}` is {service.kind}"
-        found.append(Reason("binding.protocol", text, short="protocol"))
-    wanted = conformance_needed(capability, options)
-    if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
-        text = f"conformance {binding.conformance}, {wanted} is required"
-        found.append(Reason("binding.ineligible", text, short=f"conformance {wanted}"))
-    if called and (fault := misfit(catalog, binding)):
-        found.append(Reason("binding.ineligible", fault, "write a binding of your own for it"))
-    if called:
-        found += _wall_reasons(catalog, binding, service)
-    if capability and capability.safety:
-        texts = _scope_faults(catalog, binding, service, capability.safety)
-        cure = "choose a binding that meets the capability's safety block"
-        found += [
-            Reason("safety.scope", f"service `{id}`: {text}", cure, short="safety scope") for text in texts
-        ]
-    return found
+        yield Reason("env.extra", text, install_line(extra), short=f"extra {extra}")
+
+
+def _protocol_reasons(call: _Call) -> Iterator[Reason]:
+    spoken, kind = call.binding.protocol, call.service.kind
+    if spoken != kind:
+        text = f"speaks {spoken}, service `{call.service.id}` is {kind}"
+        yield Reason("binding.protocol", text, short="protocol")
+
+
+def _conformance_reasons(call: _Call) -> Iterator[Reason]:
+    found, needed = call.binding.conformance, conformance_needed(call.capability, call.options)
+    if CONFORMANCE_RANKS[found] < CONFORMANCE_RANKS[needed]:
+        text = f"conformance {found}, {needed} is required"
+        yield Reason("binding.ineligible", text, short=f"conformance {needed}")
+
+
+def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
+    if fault := misfit(call.catalog, call.binding):
+        yield Reason("binding.ineligible", fault, "write a binding of your own for it")
 
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
@@ -143,20 +176,19 @@ def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
     return service._replace(trusted=False), binding._replace(trusted=False)
 
 
-def _untrusted_call_reasons(
-    catalog: Catalog, binding: Binding, service: Service, hosts: Sequence[str]
-) -> Iterator[Reason]:
+def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     """Why a call is not made for a project that is not trusted; none where service and binding are trusted.
 
-    Such a call computes, or reads files inside the project: it reaches a shipped function that is open. With `hosts` it
-    may also reach these, without variables and secrets.
+    Such a call computes, or reads files inside the project: it reaches a shipped function that is open. With allowed
+    hosts it may also reach these, without variables and secrets.
     """
+    binding, service, hosts = call.binding, call.service, call.options.allow_hosts
     if service.trusted and binding.trusted:
         return
     why = service.distrust or binding.distrust or f"the layer of service `{service.id}` is not trusted"
     if service.trusted:
         why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
-    if is_shipped_gate(catalog, binding.capability) and not _is_shipped_call(binding, service):
+    if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
         yield _untrusted_of(f"{why}, so it does not say what is allowed instead of what is shipped")
     lowered = service._replace(trusted=False, distrust=why) if service.trusted else service
     yield from untrusted_reasons(lowered, hosts)
@@ -222,10 +254,11 @@ def _unreached(text: str, host: str) -> Reason:
     return Reason("service.untrusted", text, allow_hint([host]), short=_UNTRUSTED)
 
 
-def _wall_reasons(catalog: Catalog, binding: Binding, service: Service) -> Iterator[Reason]:
+def _wall_reasons(call: _Call) -> Iterator[Reason]:
     """Where a call has to be behind the wall, and this machine has none (docs/reference/service.md#isolation)."""
-    function = f"{service.module}:{binding.operation}"
-    if not catalog.runs_functions(service):
+    service = call.service
+    function = f"{service.module}:{call.binding.operation}"
+    if not call.catalog.runs_functions(service):
         return
     if function not in BEHIND_WALL and isolation_of(service) != "sandbox":
         return
@@ -245,9 +278,18 @@ def isolation_of(service: Service) -> str:
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
-def _scope_faults(catalog: Catalog, binding: Binding, service: Service, safety: Safety) -> Iterator[str]:
-    """The demands of a safety block that a service does not meet. What a function does is known by where it runs alone,
-    unless its service declares `network`."""
+def _scope_reasons(call: _Call) -> Iterator[Reason]:
+    """The demands of the capability's safety block that the service does not meet."""
+    if call.capability and call.capability.safety:
+        cure = "choose a binding that meets the capability's safety block"
+        for fault in _scope_faults(call, call.capability.safety):
+            text = f"service `{call.service.id}`: {fault}"
+            yield Reason("safety.scope", text, cure, short="safety scope")
+
+
+def _scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
+    """What a function does is known by where it runs alone, unless its service declares `network`."""
+    catalog, binding, service, _ = call
     in_process = catalog.in_process(service)
     listed = service.metadata.get("targets") or ()
     missing = [target for target in safety.allowed_targets if target not in listed]
@@ -268,3 +310,17 @@ def _scope_faults(catalog: Catalog, binding: Binding, service: Service, safety: 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:
     """Whether a service or its binding's headers use a variable or a secret."""
     return "auth_ref" in service.settings or any(True for _ in variables_of(binding, service))
+
+
+_JUDGES_OF_STUBS: Final = (_address_reasons, _protocol_reasons, _conformance_reasons, _scope_reasons)
+"""What is judged of a service that a stub answers for, in order of importance."""
+_JUDGES: Final = (
+    _address_reasons,
+    _variable_reasons,
+    _extra_reasons,
+    _protocol_reasons,
+    _conformance_reasons,
+    _shipped_fit_reasons,
+    _wall_reasons,
+    _scope_reasons,
+)
