@@ -8,6 +8,7 @@ near its neighbours. Units are those of the given widths.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -48,27 +49,26 @@ def layered(
 def _forward(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The edges without those that close a circle, in the order of their ends."""
     after: dict[str, list[str]] = {id: [] for id in ids}
-    for a, b in edges:
-        if a in after and b in after and a != b and b not in after[a]:
+    for a, b in dict.fromkeys(edges):
+        if a in after and b in after and a != b:
             after[a].append(b)
-    missing = dict.fromkeys(ids, 0)
-    for followers in after.values():
-        for id in followers:
-            missing[id] += 1
-    rank: dict[str, int] = {}
+    rank = _ranks(ids, after)
+    return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]]
+
+
+def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
+    """Number the nodes, each after all that it waits for; a circle begins with its first node."""
+    missing = Counter(follower for followers in after.values() for follower in followers)
     ready = [id for id in ids if not missing[id]]
-    waiting = [id for id in ids if missing[id]]
-    while ready or waiting:
-        if not ready:
-            ready.append(waiting[0])
-        id = ready.pop(0)
+    rank: dict[str, int] = {}
+    while len(rank) < len(ids):
+        id = ready.pop(0) if ready else next(id for id in ids if id not in rank)
         rank[id] = len(rank)
-        waiting = [other for other in waiting if other != id]
         for follower in after[id]:
             missing[follower] -= 1
-            if not missing[follower] and follower not in rank and follower not in ready:
+            if not missing[follower] and follower not in rank:
                 ready.append(follower)
-    return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]]
+    return rank
 
 
 def _depths(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
@@ -92,10 +92,10 @@ def _depths(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
 
 def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]) -> list[str]:
     a, b = edge
-    passed = [f"{a}\n{b}\n{level}" for level in range(depth[a] + 1, depth[b])]
-    for level, id in zip(range(depth[a] + 1, depth[b]), passed, strict=True):
+    passed = {level: f"{a}\n{b}\n{level}" for level in range(depth[a] + 1, depth[b])}
+    for level, id in passed.items():
         layers[level].append(id)
-    return [a, *passed, b]
+    return [a, *passed.values(), b]
 
 
 def _order(layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.report.graph import GraphView, Node, graph_of
+from cogcli.report.graph import Node, graph_of
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.lineage import Declared, Lineage, TargetFlow
 from cogcli.report.run_fold import RunFold
@@ -30,37 +30,32 @@ def timeline_of(fold: RunFold, name: str) -> str:
 
 
 def lineage_of(fold: RunFold, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str) -> str:
-    """Steps in layers, with what they read and wrote; empty where it would be too large, or nothing is told of."""
+    """Steps in layers, with what they read and wrote; empty if it would be too large, or no step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.root.own} if fold.root else {}
-    inputs = list(
-        dict.fromkeys(
-            name for id in steps if id in flow.steps for name in flow.steps[id].reads if _is_given(name)
-        )
-    )
+    reads = [name for id in steps if id in flow.steps for name in flow.steps[id].reads]
+    inputs = list(dict.fromkeys(filter(_is_given, reads)))
     outputs = [target for target in targets if target.name.startswith("outputs.")]
     if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MOST_BOXES:
         return ""
     boxes = [Box(name, (name,), is_place=True) for name in inputs]
     boxes += [_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
-    boxes += [
-        Box(
-            each.name,
-            (each.name, *(("never written",) if each.never else ())),
-            "failed" if each.never else "done",
-            True,
-        )
-        for each in outputs
-    ]
-    arrows = {
-        (arrow.start, arrow.end): arrow
-        for arrow in [*_order(graph), *_values(steps, flow, targets, declared)]
-    }
-    ends = ", ".join(inputs) or "no input", ", ".join(each.name for each in outputs) or "no output"
-    told = f"{count_of(len(graph.nodes), 'step')}, from {ends[0]} to {ends[1]}"
+    boxes += map(_output_box, outputs)
+    arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]
+    arrows += _values(steps, flow, targets, declared)
+    by_ends = {(arrow.start, arrow.end): arrow for arrow in arrows}
+    start = ", ".join(inputs) or "no input"
+    end = ", ".join(each.name for each in outputs) or "no output"
+    description = f"{count_of(len(graph.nodes), 'step')}, from {start} to {end}"
     return graph_svg(
-        boxes, arrows.values(), name=name, title="What each step read and wrote", description=told
+        boxes, by_ends.values(), name=name, title="What each step read and wrote", description=description
     )
+
+
+def _output_box(output: TargetFlow) -> Box:
+    if output.never:
+        return Box(output.name, (output.name, "never written"), "failed", is_place=True)
+    return Box(output.name, (output.name,), "done", is_place=True)
 
 
 def _is_given(place: str) -> bool:
@@ -76,11 +71,6 @@ def _step_box(node: Node, step: StepView | None, flow: Lineage) -> Box:
         f"→ {', '.join(dict.fromkeys(written))}" if written else "",
     )
     return Box(node.id, tuple(line for line in lines if line), node.status)
-
-
-def _order(graph: GraphView) -> Iterator[Arrow]:
-    for before, after in graph.edges:
-        yield Arrow(before, after, carries=False)
 
 
 def _values(

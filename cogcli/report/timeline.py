@@ -6,6 +6,7 @@ below a few columns only names and times are left.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
@@ -18,6 +19,7 @@ from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
 _TICKS: Final = 5
 _TICK_COLUMNS: Final = 6
+_WIDE_TICK_COLUMNS: Final = 10
 _WIDE: Final = 110
 _LEAST: Final = 10
 _MINUTE: Final = 60_000
@@ -86,33 +88,69 @@ class _Axis(NamedTuple):
         return round(ms * self.tick / self.unit)
 
 
+class _Widths(NamedTuple):
+    """The columns of the parts of a line next to its bar."""
+
+    sign: int
+    name: int
+    took: int
+    ending: int
+
+    @property
+    def before_bar(self) -> int:
+        """The columns left of the bar."""
+        return 2 + self.sign + 1 + self.name + 2
+
+    @property
+    def after_bar(self) -> int:
+        """The columns right of the bar."""
+        return 2 + self.took + (2 + self.ending if self.ending else 0)
+
+
 def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
     """The axis and one line per bar."""
     found = bars(fold, only=only, turns=True)
     if not found:
         return []
-    total = max(bar.end_ms for bar in found)
-    if not only and fold.root and fold.root.ms:
-        total = max(total, fold.root.ms)
-    first = min(bar.start_ms for bar in found) if only else 0
     names = [visible(bar.step.id if only else bar.step.name) for bar in found]
-    sign = max(cells(glyphs.sign(bar.step.status)) for bar in found)
-    name = max(map(cells, names))
-    times = max(cells(_took(bar)) for bar in found)
-    words = max(cells(_ended_how(bar)) for bar in found)
-    room = None if width is None else width - (2 + sign + 1 + name + 2) - (2 + times) - (words and 2 + words)
-    axis = _axis(max(1, total - first), room, _TICK_COLUMNS if width is None or width < _WIDE else 10)
-    lines: list[StyledLine] = [] if axis is None else [_head(2 + sign + 1 + name + 2, axis, first)]
-    for bar, text in zip(found, names, strict=True):
-        lead = pad(glyphs.sign(bar.step.status), sign)
-        drawn = _drawn(bar, axis, first, glyphs) if axis else ""
-        line: StyledLine = [
-            (f"  {lead} ", style_of(bar.step.status)), (pad(text, name), ""),
-            (f"  {drawn}" if axis else "", style_of(bar.step.status)), (f"  {_took(bar):>{times}}", ""),
-            (f"  {word}" if (word := _ended_how(bar)) else "", style_of(bar.step.status)),
-        ]  # fmt: skip
-        lines.append(line if axis or width is None else _narrow(text, lead, bar, width))
+    widths = _Widths(
+        max(cells(glyphs.sign(bar.step.status)) for bar in found),
+        max(map(cells, names)),
+        max(cells(_took(bar)) for bar in found),
+        max(cells(_ended_how(bar)) for bar in found),
+    )
+    first, last = _span(found, fold, only)
+    room = None if width is None else width - widths.before_bar - widths.after_bar
+    tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
+    axis = _axis(max(1, last - first), room, tick)
+    if axis is None and width is not None:
+        return [
+            _narrow(bar, name, glyphs, widths.sign, width) for bar, name in zip(found, names, strict=True)
+        ]
+    lines = [] if axis is None else [_head(widths.before_bar, axis, first)]
+    for bar, name in zip(found, names, strict=True):
+        drawn = f"  {_drawn(bar, axis, first, glyphs)}" if axis else ""
+        lines.append(_bar_line(bar, name, drawn, glyphs, widths))
     return lines
+
+
+def _span(found: list[Bar], fold: RunFold, only: str) -> tuple[int, int]:
+    """The first and the last moment of the axis: those of the run, or with `only` those of the bars."""
+    last = max(bar.end_ms for bar in found)
+    if only:
+        return min(bar.start_ms for bar in found), last
+    return 0, max(last, fold.root.ms or 0) if fold.root else last
+
+
+def _bar_line(bar: Bar, name: str, drawn: str, glyphs: Glyphs, widths: _Widths) -> StyledLine:
+    style, ending = style_of(bar.step.status), _ended_how(bar)
+    return [
+        (f"  {pad(glyphs.sign(bar.step.status), widths.sign)} ", style),
+        (pad(name, widths.name), ""),
+        (drawn, style),
+        (f"  {_took(bar):>{widths.took}}", ""),
+        (f"  {ending}" if ending else "", style),
+    ]
 
 
 def _took(bar: Bar) -> str:
@@ -124,9 +162,10 @@ def _ended_how(bar: Bar) -> str:
     return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
-def _narrow(name: str, sign: str, bar: Bar, width: int) -> StyledLine:
-    room = max(1, width - cells(sign) - 5 - cells(_took(bar)))
-    lead = (f"  {sign} ", style_of(bar.step.status))
+def _narrow(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -> StyledLine:
+    """The line of a bar where there is no room for an axis."""
+    room = max(1, width - sign - 5 - cells(_took(bar)))
+    lead = (f"  {pad(glyphs.sign(bar.step.status), sign)} ", style_of(bar.step.status))
     return [lead, (shorten_middle(name, room), ""), (f"  {_took(bar)}", "")]
 
 
@@ -144,24 +183,16 @@ def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
 
 def unit_of(total: int) -> int:
     """The time between two ticks, so that there are at most five: 1, 2 or 5 with zeros; minutes and hours as such."""
-    scale = 1
-    while True:
-        for step in (1, 2, 5):
-            unit = step * scale
-            if total <= unit * _TICKS:
-                return unit
-        scale *= 10
+    units = (step * 10**zeros for zeros in count() for step in (1, 2, 5))
+    found: int = next(unit for unit in units if total <= unit * _TICKS)
+    return found
 
 
 def _head(left: int, axis: _Axis, first: int) -> StyledLine:
     text = ""
-    position = 0
-    while position * axis.tick < axis.columns:
-        label = label_of(first + position * axis.unit, axis.unit)
-        at = position * axis.tick
+    for position, at in enumerate(range(0, axis.columns, axis.tick)):
         if not text or at > cells(text):
-            text = pad(text, at) + label
-        position += 1
+            text = pad(text, at) + label_of(first + position * axis.unit, axis.unit)
     return [(" " * left + text, "dim")]
 
 
