@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from cogcli.app.authoring.new_files import NewFile, schema_line
+from cogcli.app.authoring.new_files import NewFile, spec_file
 from cogcli.app.authoring.operation_words import description_of, one_line
 from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import USAGE, UsageError
@@ -23,7 +23,6 @@ from cogcli.core.problems import Problem, ProblemsFound
 from cogcli.documents.loader import MAX_BYTES, parse_document, with_position
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.specs.id_grammar import is_settable
-from cogcli.yaml.writer import yaml_text
 
 KIND: Final = "openapi"
 DOCUMENTS: Final = "documents"
@@ -186,4 +185,4 @@ def service_file(
     comment = "# Where the API is. Its document, `spec_ref`, decides methods, paths and parameters.\n"
     if given.variables:
         comment += f"# Secrets are read from the environment at each call: {', '.join(given.variables)}.\n"
-    return NewFile(path, f"{schema_line('service', path)}{comment}{yaml_text(value)}".encode())
+    return spec_file("service", path, comment, value)

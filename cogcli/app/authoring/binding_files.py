@@ -7,13 +7,12 @@ import re
 from typing import Any
 
 from cogcli.app.authoring.api_service import KIND
-from cogcli.app.authoring.new_files import NewFile, schema_line
+from cogcli.app.authoring.new_files import NewFile, spec_file
 from cogcli.app.authoring.operation_spec import NotBindable, OperationSpec, example_inputs
 from cogcli.app.authoring.operation_words import OperationWords
 from cogcli.core.redact import names_secret
 from cogcli.documents.openapi import Entry
 from cogcli.specs.capability import Capability
-from cogcli.yaml.writer import yaml_text
 
 
 def id_words(entry: Entry) -> list[str]:
@@ -75,7 +74,7 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
     elif example and whole and not any(map(names_secret, example)):
         # Examples are run to see whether a binding keeps the contract: none that changes something.
         value["metadata"] = {"examples": [{"name": "of the API's document", "inputs": example}]}
-    return NewFile(path, f"{schema_line('capability', path)}{comment}{yaml_text(value)}".encode())
+    return spec_file("capability", path, comment, value)
 
 
 def binding_file(
@@ -96,4 +95,4 @@ def binding_file(
     if metadata:
         value["metadata"] = metadata
     comment = f"# How {service} does it: where each input goes, and where each output is in the reply.\n"
-    return NewFile(path, f"{schema_line('binding', path)}{comment}{yaml_text(value)}".encode())
+    return spec_file("binding", path, comment, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
@@ -22,6 +22,7 @@ from cogcli.core.files import FileRefused, read_regular, write_atomic
 from cogcli.core.links import find_leaving_link
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
+from cogcli.yaml.writer import yaml_text
 
 SCHEMA_LINE: Final = "# yaml-language-server: $schema="
 _LARGEST: Final = 64 * 1024 * 1024
@@ -64,6 +65,11 @@ def schema_line(kind: str, path: str) -> str:
     """The line with which an editor finds the schema of the spec file at a path of the project."""
     up = "../" * path.count("/")
     return f"{SCHEMA_LINE}{up}{FOLDER}/{kind}.schema.json\n"
+
+
+def spec_file(kind: str, path: str, comment: str, value: dict[str, Any]) -> NewFile:
+    """A spec file with the line for editors and a comment above its keys."""
+    return NewFile(path, f"{schema_line(kind, path)}{comment}{yaml_text(value)}".encode())
 
 
 def schema_files(root: str) -> list[NewFile]:

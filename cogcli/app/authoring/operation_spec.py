@@ -116,32 +116,37 @@ class _Maker:
 
     def give(self, operation: OpenApiOperation) -> str:
         """Make the outputs; the response mode of the binding, empty for JSON."""
-        good = {status: schema for status, schema in operation.responses.items() if status.startswith("2")}
-        good = good or {status: s for status, s in operation.responses.items() if status == "default"}
-        schemas = [schema for schema in good.values() if schema is not None]
-        types = [kind for status in good for kind in self._words.replies.get(status, ())]
+        replies = _good_replies(operation)
+        schemas = [schema for schema in replies.values() if schema is not None]
+        types = [kind for status in replies for kind in self._words.replies.get(status, ())]
         if operation.method == "HEAD" or not (schemas or types):
             return ""
         if not schemas:
             return self._text(types)
-        inside, only = members(schemas[0]), len({repr(schema) for schema in good.values()}) == 1
-        usable = [name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)]
-        if not only or not _is_flat(inside, schemas[0]) or not usable:
-            said = self._words.texts.get("response", "")
-            schema = schemas[0] if only else True
-            self.outputs["result"] = field_of(schema, said, required=only and not may_be_null(schema))
-            self.response["result"] = "response"
-            return ""
-        for name in usable:
-            field = self._field_name(name, "response", self.outputs)
-            schema = inside.properties[name]
-            required = name in inside.required and not may_be_null(schema)
-            said = self._words.texts.get(f"response.{name}", "")
-            self.outputs[field] = field_of(schema, said, required=required)
-            self.response[field] = f"response.{name}"
-        if left := len(inside.properties) - len(usable):
-            self.notes.append(f"{left} of the reply's properties cannot be named in a path and are left out")
+        is_only_one = len({repr(schema) for schema in replies.values()}) == 1
+        self._reply(schemas[0] if is_only_one else True)
         return ""
+
+    def _reply(self, schema: Any) -> None:
+        """Make an output of each property of the reply, or one output of the reply as a whole."""
+        inside = members(schema)
+        usable = [name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)]
+        if not usable or not _is_flat(inside, schema):
+            self._output("result", "response", schema, required=not may_be_null(schema))
+            return
+        for name in usable:
+            part = inside.properties[name]
+            required = name in inside.required and not may_be_null(part)
+            field = self._field_name(name, "response", self.outputs)
+            self._output(field, f"response.{name}", part, required=required)
+        if unusable := len(inside.properties) - len(usable):
+            self.notes.append(
+                f"{unusable} of the reply's properties cannot be named in a path and are left out"
+            )
+
+    def _output(self, field: str, path: str, schema: Any, *, required: bool) -> None:
+        self.outputs[field] = field_of(schema, self._words.texts.get(path, ""), required=required)
+        self.response[field] = path
 
     def _text(self, types: list[str]) -> str:
         if not all(kind.lower().startswith("text/") for kind in types):
@@ -151,17 +156,19 @@ class _Maker:
         return "text"
 
     def _field_name(self, name: str, place: str, taken: dict[str, Any]) -> str:
-        field = field_name(name)
-        if field in taken:
-            field = next(
-                each
-                for number in range(1, len(taken) + 2)
-                if (each := field_name(f"{place}_{name[:40]}{'' if number == 1 else f'_{number}'}"))
-                not in taken
-            )
+        field, number = field_name(name), 1
+        while field in taken:
+            field = field_name(f"{place}_{name[:40]}{'' if number == 1 else f'_{number}'}")
+            number += 1
         if field != name:
             self.notes.append(f"`{place}.{name[:80]}` is `{field}` here")
         return field
+
+
+def _good_replies(operation: OpenApiOperation) -> dict[str, Any]:
+    """The schemas of the replies of status 2xx; without one that of `default`."""
+    good = {status: schema for status, schema in operation.responses.items() if status.startswith("2")}
+    return good or {status: schema for status, schema in operation.responses.items() if status == "default"}
 
 
 def field_name(text: str) -> str:
@@ -190,11 +197,7 @@ def example_inputs(request: dict[str, Any], words: OperationWords) -> dict[str, 
         value = words.examples.get(key)
         if value is None and isinstance(whole, dict) and key.startswith("body."):
             value = whole.get(key.removeprefix("body."))
-        if (
-            value is not None
-            and isinstance(source, str)
-            and source.startswith("input.")
-            and "." not in source[6:]
-        ):
-            found[source[6:]] = value
+        scope, _, name = source.partition(".") if isinstance(source, str) else ("", "", "")
+        if value is not None and scope == "input" and "." not in name:
+            found[name] = value
     return found

@@ -132,16 +132,12 @@ def _value(what: str, field: FieldSpec) -> Any:
 def _examples(binding: Binding, service: Service) -> dict[str, Any]:
     """The examples that the service's OpenAPI document has of the inputs."""
     with suppress(DocumentFault):  # none, of another protocol, or one with faults, which the call tells
-        document, value = described(service, OpenApiDocument), described(service, _as_it_is)
+        document, value = described(service, OpenApiDocument), described(service, dict)
         if document is not None and value is not None:
             operation = document.operation(binding.operation, binding.metadata.get("method"))
             entry = next(each for each in document.entries if each[1:] == (operation.method, operation.path))
             return example_inputs(binding.request, operation_words(value, entry))
     return {}
-
-
-def _as_it_is(value: dict[str, Any]) -> dict[str, Any]:
-    return value
 
 
 def _mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
