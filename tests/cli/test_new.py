@@ -523,6 +523,24 @@ def test_words_with_characters_that_no_spec_may_hold_are_written_without_them(be
     begun.run("validate").assert_ok()
 
 
+def test_a_reply_that_differs_from_status_to_status_is_no_required_output(begun: Project) -> None:
+    def reply(kind: str) -> dict[str, Any]:
+        content = {"application/json": {"schema": {"type": kind}}}
+        return {"description": "One of two.", "content": content}
+
+    responses = {"200": reply("string"), "202": reply("integer")}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "Jobs", "version": "1"},
+        "servers": [{"url": "https://jobs.example"}],
+        "paths": {"/job": {"get": {"operationId": "getJob", "summary": "A job.", "responses": responses}}},
+    }
+    begun.write("jobs.json", json.dumps(document))
+    begun.run("new", "binding", "jobs.job.get", "--from-openapi", "jobs.json").assert_ok()
+    capability = begun.run("capabilities", "show", "jobs.job.get", "--json").json["spec"]
+    assert not capability["outputs"]["result"].get("required")
+
+
 def test_a_file_where_a_folder_has_to_be_is_told_so(begun: Project) -> None:
     begun.write("capabilities", "")
     refused = begun.run("new", "capability", "a.b.c", "--json").assert_exit(3).json["error"]

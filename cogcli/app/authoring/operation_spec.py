@@ -124,7 +124,10 @@ class _Maker:
         if not schemas:
             return self._text(types)
         is_only_one = len({repr(schema) for schema in replies.values()}) == 1
-        self._reply(schemas[0] if is_only_one else True)
+        if is_only_one:
+            self._reply(schemas[0])
+        else:
+            self._output("result", "response", True, required=False)
         return ""
 
     def _reply(self, schema: Any) -> None:
