@@ -16,10 +16,10 @@ from cogcli.app.builtin_pack import find_skill
 from cogcli.app.invoke_agent import GivenInvocation, invoke
 from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext
+from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.live_run import DisplayListener, resume_run, watch_start
 from cogcli.cli.main import report_error
-from cogcli.cli.progress import Display
 from cogcli.cli.prompt import terminal_safe
 from cogcli.cli.render_error import error_lines
 from cogcli.cli.run_flags import RunFlags, TraceFlags

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.context import CommandContext
+from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
-from cogcli.cli.progress import Display, display_for
+from cogcli.cli.progress import display_for
 from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
 from cogcli.core.errors import CogcliError, EnvironmentRefusal

@@ -13,16 +13,16 @@ from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, parse_hosts, policy_request, run_given
 from cogcli.app.settings import Settings
 from cogcli.cli.context import CommandContext
+from cogcli.cli.display import Display
 from cogcli.cli.inputs import assemble
 from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
-from cogcli.cli.progress import Display, EventStream, MaskedJson
+from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
 from cogcli.core.problems import meant_hint
 from cogcli.core.terminal_text import visible
 from cogcli.events.envelope import Event
-from cogcli.report.run_fold import RunFold
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.policy_request import PolicyRequest
 from cogcli.runs.prepare import PreparedRun, RunRequest
@@ -205,6 +205,8 @@ class LiveEvents(EventStream):
     """Writes events as lines to stderr, or as JSON lines to stdout, and folds them for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
+        from cogcli.report.run_fold import RunFold  # `run` imports this module, and folds nothing
+
         super().__init__(screen)
         self.fold = RunFold()
         self._jsonl = jsonl

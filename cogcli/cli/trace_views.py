@@ -16,6 +16,7 @@ from cogcli.cli.trace_tree import TracedEpisode
 from cogcli.core.problems import suggestion
 from cogcli.events.envelope import Event, to_json
 from cogcli.report import layer_cells, lineage, table, timeline
+from cogcli.report.event_lines import EventLines
 from cogcli.report.graph import dot, graph_of, mermaid
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
@@ -122,7 +123,7 @@ class EventPrinter:
         self._jsonl = flags.format == "jsonl"
         self._full = flags.full
         self._most = flags.most_bytes
-        self._lines = table.EventLines()
+        self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
         """Write one event."""

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from cogcli.declarations import shared_state as shared
 from cogcli.declarations.events import SkillRef
-from cogcli.declarations.value_types import Count, Digest, Hex, Json, Matching, Number, Outcome, Ratio
+from cogcli.declarations.value_types import Count, Digest, Hex, Json, Number, Outcome, Ratio, ValueLimits
 
-FileName = Annotated[str, Matching(r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
+FileName = Annotated[str, ValueLimits(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
 
 
 DecisionStatus = Literal[
@@ -295,7 +295,7 @@ class LearnEntry(shared.Part):
     """One line of `learn.jsonl`."""
 
     seq: Count
-    id: Annotated[str, Matching(r"^lr_")]
+    id: Annotated[str, ValueLimits(pattern=r"^lr_")]
     timestamp: str
     episode_id: str
     run_id: str | None

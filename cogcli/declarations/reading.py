@@ -25,7 +25,7 @@ from typing import (
 
 from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import AtLeast
+from cogcli.declarations.value_types import ValueLimits
 
 Fitter = Callable[[Any], Any]
 """The value, or as much of it as has the type; `ABSENT` where nothing has."""
@@ -122,13 +122,13 @@ def _fitter(hint: Any) -> Fitter:
 
 def _fit_annotated(hint: Any, *rules: Any) -> Fitter:
     fit_type = _fitter(hint)
-    limit = next((rule.least for rule in rules if isinstance(rule, AtLeast)), None)
-    if limit is None:
+    least = next((rule.least for rule in rules if isinstance(rule, ValueLimits)), None)
+    if least is None:
         return fit_type
 
     def fit_number(value: Any) -> Any:
         found = fit_type(value)
-        return found if found is ABSENT or found >= limit else ABSENT
+        return found if found is ABSENT or found >= least else ABSENT
 
     return fit_number
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Json, Matching, Number, Outcome, Ratio
+from cogcli.declarations.value_types import Json, Number, Outcome, Ratio, ValueLimits
 
 StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
 StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
-Version = Annotated[str, Matching(r"^1\.")]
+Version = Annotated[str, ValueLimits(pattern=r"^1\.")]
 
 
 class Part(Record):

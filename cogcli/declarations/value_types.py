@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
 
 
-class AtLeast(NamedTuple):
-    """A number that is not below a limit."""
+class ValueLimits:
+    """What a number or a text of a type must keep to, beside being of that type."""
 
-    least: int
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return {**handler(source), "ge": self.least}
-
-
-class Between(NamedTuple):
-    """A number within limits."""
-
-    least: int
-    most: int
+    def __init__(self, *, least: int | None = None, most: int | None = None, pattern: str = "") -> None:
+        self.least = least
+        self.most = most
+        self.pattern = pattern
+        """The form of a text."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return {**handler(source), "ge": self.least, "le": self.most}
-
-
-class Matching(NamedTuple):
-    """A text of a certain form."""
-
-    pattern: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return {**handler(source), "pattern": self.pattern}
+        schema: dict[str, Any] = dict(handler(source))
+        if self.least is not None:
+            schema["ge"] = self.least
+        if self.most is not None:
+            schema["le"] = self.most
+        if self.pattern:
+            schema["pattern"] = self.pattern
+        return schema
 
 
 Json = dict[str, Any]
 Number = int | float
-Count = Annotated[int, AtLeast(0)]
-Ratio = Annotated[float, Between(0, 1)]
-Digest = Annotated[str, Matching(r"^sha256:[0-9a-f]{64}$")]
-Hex = Annotated[str, Matching(r"^[0-9a-f]{64}$")]
+Count = Annotated[int, ValueLimits(least=0)]
+Ratio = Annotated[float, ValueLimits(least=0, most=1)]
+Digest = Annotated[str, ValueLimits(pattern=r"^sha256:[0-9a-f]{64}$")]
+Hex = Annotated[str, ValueLimits(pattern=r"^[0-9a-f]{64}$")]
 Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
 IntuitionMode = Literal["advisory", "interventive", "hybrid"]

@@ -10,6 +10,7 @@ from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
+from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, rows, targets
 from cogcli.report.page_drawings import lineage_of, timeline_of
@@ -21,7 +22,6 @@ from cogcli.report.page_values import PageValue, ValueLimit
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import RunView
 from cogcli.report.styled_text import UNICODE, outcome_style, plain_text, style_of
-from cogcli.report.table import EventLines
 from cogcli.report.tree import decision_text, footer
 from cogcli.report.unfinished_runs import UnfinishedState, describe
 

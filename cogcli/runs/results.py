@@ -17,9 +17,8 @@ from cogcli.engine.outcome import RunOutcome, name_step
 from cogcli.engine.run import Finished
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.events.envelope import draft_of
+from cogcli.events.envelope import Event, draft_of
 from cogcli.mapping.apply import rebuild
-from cogcli.report.run_fold import ask_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.error_payload import error_payload
 from cogcli.runs.failed_call import failed_call
@@ -134,8 +133,7 @@ def finish_run(
         rerun = rerun_point(finished.steps, failed, log)
     elif log:
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        requests = [ApprovalRequested.of(event.payload) for event in log.open_requests[:1]]
-        approve = ask_of(requests[0]).answer_flags() if requests else ""
+        approve = _approve_flags(log.open_requests[0]) if log.open_requests else ""
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(outcome, control),
@@ -153,6 +151,13 @@ def finish_run(
         rerun=rerun,
         finished=finished,
     )
+
+
+def _approve_flags(request: Event) -> str:
+    """What a person types to say yes to a request."""
+    from cogcli.report.run_fold import ask_of  # for a run that waits alone
+
+    return ask_of(ApprovalRequested.of(request.payload)).answer_flags()
 
 
 def _exit_code(outcome: RunOutcome, control: Control) -> int:

@@ -23,8 +23,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 1, "cli/commands/help.py": 1, "cli/commands/run.py": 1,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 3, "cli/completion.py": 1,
         "cli/completion_values.py": 7, "cli/context.py": 5, "cli/inputs.py": 1,
-        "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/render_error.py": 4,
-        "cli/run_report.py": 1, "cli/run_skill.py": 2, "cli/trace_episode.py": 5,
+        "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
+        "cli/run_report.py": 1, "cli/run_skill.py": 3, "cli/trace_episode.py": 5,
         "cli/trace_tree.py": 2, "cli/trace_views.py": 1,
     },
     "what checks payloads needs pydantic, which no run loads; a journal is for those who write": {
@@ -50,7 +50,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "report/unfinished_runs.py": 1,
     },
     "a warm run reads compiled specs and no YAML; resume, replay and rerun load what they add": {
-        "runs/log_index.py": 1, "runs/prepare.py": 1,
+        "runs/log_index.py": 1, "runs/prepare.py": 1, "runs/results.py": 1,
     },
     "a function that asks for one thing of cogcli loads that alone": {
         "sdk.py": 16,
@@ -67,5 +67,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 146
+MOST: Final = 149
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""

@@ -28,7 +28,7 @@ from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.events.envelope import Event, draft_of
 from cogcli.mapping.apply import REDUCERS, apply, initial_state, rebuild
-from cogcli.report.table import EventLines
+from cogcli.report.event_lines import EventLines
 from cogcli.report.trace_export import trace_spans
 from cogcli.runs.closed_scopes import ClosedScopes
 from cogcli.runs.log_index import LogIndex

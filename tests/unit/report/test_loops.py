@@ -15,7 +15,7 @@ from fakes.logged import event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.cli.progress import Animated, Static
+from cogcli.cli.live_display import Animated, Static
 from cogcli.cli.streams import OutputStream, Screen
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import RunFold, fold

@@ -7,9 +7,10 @@ from typing import Any
 from fakes.logged import NOW, STAMP, event
 
 from cogcli.events.envelope import Event
+from cogcli.report.event_lines import EventLines
 from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
-from cogcli.report.table import EventLines, rows
+from cogcli.report.table import rows
 from cogcli.report.tree import footer, header, tree
 
 

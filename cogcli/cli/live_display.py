@@ -1,0 +1,211 @@
+"""The live displays of a run: a line per step, written when it ends or redrawn at a terminal
+(docs/reference/command-line.md#progress)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from cogcli.cli.display import Display
+from cogcli.cli.streams import Screen
+from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
+from cogcli.declarations.events import row_of
+from cogcli.events.envelope import Event
+from cogcli.report.humanize import count_of, duration, short_trace
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import RunView, StepView
+from cogcli.report.styled_text import StyledLine, style_of
+from cogcli.report.tree import loop_text, skip_reason
+
+_ENDED = ("done", "failed", "skipped", "vetoed")
+
+
+class Static(Display):
+    """Writes a head line, and a line per root step when it ends: for terminals without cursor control."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self.fold = RunFold()
+        self._written: set[str] = set()
+        self._asking: set[str] = set()
+        self._has_head = False
+
+    def recall(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.fold.apply(event)
+        own = self.fold.root.own if self.fold.root else []
+        self._written = {step.id for step in own if step.status in _ENDED}
+
+    def __call__(self, event: Event) -> None:
+        self._apply(event)
+        root = self.fold.root
+        if root is None:
+            return
+        if not self._has_head and root.steps:
+            self._has_head = True
+            self.screen.notify_line(self.head(root))
+        self._write_rows(_ENDED)
+
+    def _apply(self, event: Event) -> None:
+        self.fold.apply(event)
+        if row_of(event.event_type).asks and event.step_id:
+            self._asking.add(event.step_id)
+
+    def close(self) -> None:
+        """Write the rows of the steps that wait for a person."""
+        root, asking = self.fold.root, self._asking
+        self._asking = set()
+        for step in root.own if root else ():
+            if step.id in asking and step.status not in _ENDED:
+                self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
+
+    def _write_rows(self, statuses: Collection[str]) -> None:
+        """Write the rows, not written yet, of the steps of these statuses."""
+        root = self.fold.root
+        for step in root.own if root else ():
+            if step.status in statuses and step.id not in self._written:
+                self._written.add(step.id)
+                self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
+
+    def head(self, root: RunView) -> StyledLine:
+        """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
+        dot = f" {self.screen.err.glyphs.dot} "
+        words = [f"{root.skill} {root.version}".strip()]
+        words += [count_of(len(root.own), "step")] if root.own else []  # an agent has none before it plans
+        words.append(f"trace {short_trace(self.fold.trace_id)}")
+        return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
+
+    def row(self, root: RunView, step: StepView, *, asks: bool = False) -> StyledLine:
+        """`✓ clean  text.normalize  18ms  pythoncall:text_norm`; what came of a step that `asks` is not known yet."""
+        glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
+        steps = root.own
+        name = max(cells(visible(s.name)) for s in steps)
+        uses = max(cells(visible(s.uses)) for s in steps)
+        sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending", "waits"))
+        name = min(name, max(8, width - sign - 14))
+        uses = min(uses, width - sign - name - 16) if width >= _NARROW else 0
+        status = "waits" if asks else step.status
+        line: StyledLine = [
+            (f"  {pad(glyphs.sign(status), sign)} ", style_of(status)),
+            (pad(shorten_middle(visible(step.name), name), name), ""),
+        ]
+        if uses >= 8:
+            line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
+        if asks:
+            used = sum(cells(text) for text, _ in line)
+            return [*line, (truncate("  needs your approval", width - used), "")]
+        tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
+        note = f"{step.tool}  {tokens}"
+        if step.status == "skipped":
+            items = f", {loop_text(step.loop, running=False)}" if step.loop and step.loop.counts else ""
+            note = f"{skip_reason(root, step)}{items}"
+        elif step.loop:
+            note = loop_text(step.loop, running=step.status == "running")
+        used = sum(cells(text) for text, _ in line)
+        time, note = f"  {duration(step.ms):>6}", f"  {visible(note.rstrip())}".rstrip()
+        room = width - used - cells(time)
+        fits = cells(note) <= room or room >= _LEAST_NOTE
+        return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
+
+
+class Animated(Static):
+    """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low.
+    Below them the end of the response that grows; what it comes to is the answer of the command. Once interrupted, a
+    line is written for each step that ends."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self.on_response = self._take_response
+        self._response = ""
+        self._live: Any = None
+
+    def _take_response(self, response: str) -> None:
+        self._response = response
+
+    def __call__(self, event: Event) -> None:
+        if self._live is False:
+            super().__call__(event)
+            return
+        self._apply(event)
+        root, asks = self.fold.root, event.event_type == "model.requested"
+        if asks:
+            self._response = ""
+        if root is None or not (root.steps or asks):
+            return
+        if self._live is None:
+            self._has_head = True
+            self.screen.notify_line(self.head(root))
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(file=self.screen.err.file, width=self.screen.err.width, highlight=False)
+            live = Live(self, console=console, refresh_per_second=10, transient=True, redirect_stdout=False,
+                        redirect_stderr=False)  # fmt: skip
+            live.start()
+            self._live = live
+
+    def __rich__(self) -> Any:
+        from rich.text import Text
+
+        root = self.fold.root
+        if root is None:
+            return Text("")
+        height = max(3, (self._live.console.size.height if self._live else 24) - 4)
+        steps = root.own
+        is_low = len(steps) > height
+        shown = [step for step in steps if step.status == "running"][: height - 1] if is_low else steps
+        parts = 0 if len(steps) + _MOST_PARTS > height else _MOST_PARTS
+        rows = [row for step in shown for row in (self._text(root, step), *self._parts(root, step, parts))]
+        if is_low:
+            rows.append(Text(f"  {root.count('done')} of {len(steps)} done"))
+        return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
+
+    def _response_rows(self, most: int) -> list[Any]:
+        """The last lines of the response so far."""
+        from rich.text import Text
+
+        if not self._response or not self._live:
+            return []
+        console = self._live.console
+        return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
+
+    def _parts(self, root: RunView, step: StepView, most: int) -> list[Any]:
+        """A line for each of the items, rounds or targets of a loop that run, the oldest first."""
+        from rich.text import Text
+
+        if not step.loop or step.status != "running":
+            return []
+        begun = [part for part in list(root.running.values()) if part.id.startswith(f"{step.id}#")]
+        names = [visible(part.name) for part in begun if "@" not in part.id]
+        sign = self.screen.err.glyphs.sign("running")
+        return [Text(f"      {sign} {name}", style="dim") for name in names[:most]]
+
+    def _text(self, root: RunView, step: StepView) -> Any:
+        from rich.text import Text
+
+        row = self.row(root, step)
+        return Text.assemble(*[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True)
+
+    def interrupt(self) -> None:
+        """Stop redrawing, and write the lines of the steps that ended."""
+        live, self._live = self._live, False
+        if live:
+            live.stop()
+            self._write_rows(_ENDED)
+
+    def close(self) -> None:
+        """Stop redrawing and write the final lines."""
+        begun = self._live is not None
+        self.interrupt()
+        if begun:
+            self._write_rows((*_ENDED, "running"))
+        super().close()
+
+
+_NARROW = 60
+"""Columns below which what a step uses leaves room for what became of it: items of a loop, why it was skipped."""
+_LEAST_NOTE = 12
+"""Columns that a note needs to say anything, with the blanks before it."""
+_MOST_PARTS = 3
+"""Running items, rounds or targets of a step that are shown below it."""
+_RICH = {"error": "bold red", "warning": "bold yellow"}
