@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from threading import RLock
 from typing import Any
 
 from cogcli.cli.display import Display
@@ -27,6 +28,8 @@ class Static(Display):
         super().__init__(screen)
         self.fold = RunFold()
         self._written: set[str] = set()
+        self._writing = RLock()
+        """Held while rows are written: a signal is handled in another thread than events."""
         self._asking: set[str] = set()
         self._has_head = False
 
@@ -62,10 +65,11 @@ class Static(Display):
     def _write_rows(self, statuses: Collection[str]) -> None:
         """Write the rows, not written yet, of the steps of these statuses."""
         root = self.fold.root
-        for step in root.own if root else ():
-            if step.status in statuses and step.id not in self._written:
-                self._written.add(step.id)
-                self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
+        with self._writing:
+            for step in root.own if root else ():
+                if step.status in statuses and step.id not in self._written:
+                    self._written.add(step.id)
+                    self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
     def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
@@ -188,10 +192,11 @@ class Animated(Static):
 
     def interrupt(self) -> None:
         """Stop redrawing, and write the lines of the steps that ended."""
-        live, self._live = self._live, False
-        if live:
-            live.stop()
-            self._write_rows(_ENDED)
+        with self._writing:
+            live, self._live = self._live, False
+            if live:
+                live.stop()
+                self._write_rows(_ENDED)
 
     def close(self) -> None:
         """Stop redrawing and write the final lines."""

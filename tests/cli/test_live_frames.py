@@ -57,7 +57,8 @@ def assert_frame(terminal: Terminal, name: str, columns: int, *marks: str) -> No
     golden = path.read_text(encoding="utf-8")
     assert all(mark in golden for mark in marks)
     while (shown := frame(terminal)) != golden and time.monotonic() < end:
-        terminal.draw()
+        if terminal.process.closed or not terminal.draw():
+            break
     assert shown == golden
 
 
