@@ -47,17 +47,18 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
         return False
     if quickly and re.search(rb"^(?:async +)?def +" + re.escape(name.encode()) + rb"\b", text, re.MULTILINE):
         return True
-    return name in _functions(text)
+    return name in (top_level_functions(text) or ())
 
 
 @lru_cache(maxsize=64)
-def _functions(text: bytes) -> frozenset[str]:
+def top_level_functions(source: bytes) -> frozenset[str] | None:
+    """The names of the top-level functions in the source of a module; None if it is not Python."""
     import ast
 
     try:
-        tree = syntax_tree(text)
+        tree = syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+        return None
     return frozenset(
         node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )

@@ -102,18 +102,14 @@ class Setup(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """The setup as a JSON object."""
-        named = {name: {k: each.to_payload() for k, each in getattr(self, name).items()} for name in _NAMED}
-        left = [each.to_payload() for each in self.left]
         return {
             **self._asdict(),
-            **named,
             "there": list(self.there),
+            "choices": {id: each.to_payload() for id, each in self.choices.items()},
+            "variables": {name: each.to_payload() for name, each in self.variables.items()},
             "commands": list(self.commands),
-            "left": left,
+            "left": [each.to_payload() for each in self.left],
         }
-
-
-_NAMED: Final = ("choices", "variables")
 
 
 def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
@@ -195,10 +191,9 @@ class _Proposal:
         mine = [problem for problem in found if self._is_theirs(problem.file)]
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._refused(mine, contradictions))
-        broken = {remark.file for remark in left}
-        for file, remark in self._python():
-            broken.add(file)
-            left.append(remark)
+        python = list(self._python())
+        broken = {remark.file for remark in left} | {file for file, _ in python}
+        left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
         choices, variables = self._choices()
         skills = sorted(skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file))
@@ -246,51 +241,50 @@ class _Proposal:
                 shown, 0, "no skills and no capabilities are here", "name the folder of the registry, too"
             )
         for problem in found:
-            wrong = (
-                problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
-            )
-            follows = problem.message.endswith(FILE_HAS_ERRORS)  # of a file whose own errors are told
-            if wrong and not follows and problem not in contradictions and problem.code not in _SETTLED:
+            if _is_refusal(problem) and problem not in contradictions:
                 text = f"{problem.code}: {problem.message}"
                 yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
 
     def _python(self) -> Iterator[tuple[str, Remark]]:
-        """What lacks of the modules of services, each with the spec file that cannot be used: the source, a function, a
-        package that it imports."""
+        """The faults in the modules of services, each with the spec file that cannot be used for it."""
         used: dict[str, list[Binding]] = {}
         for binding in self.read.bindings.values():
             used.setdefault(binding.service, []).append(binding)
         for service in self.read.services.values():
-            module = service.module or ""
-            if not module or is_shipped(module) or not self._is_theirs(service.file):
-                continue
-            # Host overrides will lie in the project.
-            root = self.home if service.layer == HOST else service.root
-            line = self._line(service.file, (*service.at, "module"))
-            path = find_source(root, module)
-            if path is None:
-                top = module.partition(".")[0]
-                if is_installed(top) and not lies_in(root, top):
-                    continue  # installed: what is in it is seen once the project is trusted
-                shown = self.settings.display_path(root)
-                text = f"service `{service.id}`: module `{module}` is not found"
-                yield service.file, Remark(service.file, line, text, f"put it below {shown}, or install it")
-                continue
-            shown = self.settings.display_path(path)
-            functions = functions_in(path)
-            if functions is None:
-                text = "this module is not Python that can be read"
-                yield service.file, Remark(shown, 0, text, f"service `{service.id}` needs it")
-                continue
-            yield from self._imports(service, root, used.get(service.id, ()))
-            for binding in used.get(service.id, ()):
-                if binding.operation not in functions:
-                    text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
-                    at = self._line(binding.file, ("operation",))
-                    yield (
-                        binding.file,
-                        Remark(binding.file, at, text, "name a top-level `def` of that module"),
-                    )
+            is_own_code = bool(service.module) and not is_shipped(service.module or "")
+            if is_own_code and self._is_theirs(service.file):
+                yield from self._module_faults(service, used.get(service.id, []))
+
+    def _module_faults(self, service: Service, bindings: list[Binding]) -> Iterator[tuple[str, Remark]]:
+        """The source, the packages that it imports and the functions that are missing."""
+        module = service.module or ""
+        root = self.home if service.layer == HOST else service.root  # host overrides will lie in the project
+        path = find_source(root, module)
+        if path is None:
+            top = module.partition(".")[0]
+            if not is_installed(top) or lies_in(root, top):
+                yield service.file, self._missing_module(service, root)
+            return  # what is in an installed module is seen once the project is trusted
+        functions = functions_in(path)
+        if functions is None:
+            shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
+            yield service.file, Remark(shown, 0, "this module is not Python that can be read", reason)
+            return
+        yield from self._imports(service, root, bindings)
+        for binding in bindings:
+            if binding.operation not in functions:
+                yield binding.file, self._missing_function(binding, module)
+
+    def _missing_module(self, service: Service, root: str) -> Remark:
+        line = self._line(service.file, (*service.at, "module"))
+        text = f"service `{service.id}`: module `{service.module}` is not found"
+        reason = f"put it below {self.settings.display_path(root)}, or install it"
+        return Remark(service.file, line, text, reason)
+
+    def _missing_function(self, binding: Binding, module: str) -> Remark:
+        line = self._line(binding.file, ("operation",))
+        text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
+        return Remark(binding.file, line, text, "name a top-level `def` of that module")
 
     def _imports(
         self, service: Service, root: str, bindings: Iterable[Binding]
@@ -298,14 +292,12 @@ class _Proposal:
         """The imports that fail: of the service's module with the service file, of a function that a binding calls with
         the file of the binding."""
         module = service.module or ""
-        told = set()
-        for failed in failed_imports(module, root, links=False):
-            if failed.certain:
-                told.add(failed[:3])
-                yield service.file, self._import_remark(failed, f"service `{service.id}`")
+        of_module = _certain(failed_imports(module, root, links=False))
+        for failed in of_module:
+            yield service.file, self._import_remark(failed, f"service `{service.id}`")
         for binding in bindings:
-            for failed in failed_imports(module, root, (binding.operation,), links=False):
-                if failed.certain and failed[:3] not in told:
+            for failed in _certain(failed_imports(module, root, (binding.operation,), links=False)):
+                if failed not in of_module:
                     yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
 
     def _import_remark(self, failed: FailedImport, importer: str) -> Remark:
@@ -503,6 +495,18 @@ class _Proposal:
         except (FileRefused, JsonRefused):
             return {}
         return chosen if isinstance(chosen, dict) else {}
+
+
+def _certain(found: list[FailedImport]) -> list[FailedImport]:
+    return [failed for failed in found if failed.certain]
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Whether a problem keeps a spec from being used, and neither settings, choices nor variables settle it."""
+    if problem.message.endswith(FILE_HAS_ERRORS):  # of a file whose own errors are told
+        return False
+    is_wrong = problem.severity == "E" or problem.code.startswith("layout.") or problem.code == "id.format"
+    return is_wrong and problem.code not in _SETTLED
 
 
 def _holds_skills(root: str) -> bool:

@@ -3,17 +3,16 @@ of it (docs/how-to/come-from-agent-skills.md)."""
 
 from __future__ import annotations
 
-import ast
 import os
 from importlib.util import find_spec
 from typing import Final
 
 from cogcli.core.errors import UsageError
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.python_syntax import syntax_tree
 from cogcli.core.system_text import bad_byte
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.layout import Layout
+from cogcli.specs.module_lookup import top_level_functions
 
 SPEC_FOLDERS: Final = (*Layout.folders.values(), "policies")
 MOST_ENTRIES: Final = 20_000
@@ -71,13 +70,12 @@ def find_source(root: str, module: str) -> str | None:
     return None
 
 
-def functions_in(path: str) -> set[str] | None:
+def functions_in(path: str) -> frozenset[str] | None:
     """The top-level functions of a source file; None if it cannot be read or parsed. Nothing is imported."""
     try:
-        tree = syntax_tree(read_regular(path, limit=_MOST_SOURCE))
-    except (FileRefused, SyntaxError, ValueError, RecursionError, MemoryError):
+        return top_level_functions(read_regular(path, limit=_MOST_SOURCE))
+    except FileRefused:
         return None
-    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def lies_in(root: str, package: str) -> bool:
