@@ -94,7 +94,8 @@ class MissingNeeds:
         if id not in self._skills:
             closure = skill_closure(self._catalog, id)
             called = dict.fromkeys(name for one in closure.skills.values() for name in capabilities_of(one))
-            missing = [name for name in (id, *_nested(closure)) if name not in closure.skills]
+            nested = [name for skill in closure.skills.values() for name in skills_of(skill)]
+            missing = [name for name in (id, *nested) if name not in closure.skills]
             needs = [Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing]
             self._skills[id] = tuple(dict.fromkeys([*needs, *self._of_closure(closure, called)]))
         return self._skills[id]
@@ -138,10 +139,6 @@ def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) 
     distrust = registry.without_trust().distrust
     whole = catalog_without_trust(catalog, distrust)
     return NeedsOfRuns(registry.trusted_layers().everything(), whole, options)
-
-
-def _nested(closure: Catalog) -> Iterator[str]:
-    return (name for skill in closure.skills.values() for name in skills_of(skill))
 
 
 def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
@@ -226,12 +223,9 @@ def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> N
 def counted(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
     """How many have each kind of need as the first of theirs, in the order of KINDS; those without any are left
     out."""
-    first = [min(needs, key=_rank).kind for needs in found if needs]
+    order = [*KINDS]
+    first = [min(needs, key=lambda need: order.index(need.kind)).kind for needs in found if needs]
     return {kind: first.count(kind) for kind in KINDS if kind in first}
-
-
-def _rank(need: Need) -> int:
-    return [*KINDS].index(need.kind)
 
 
 def counted_text(counts: dict[str, int]) -> str:

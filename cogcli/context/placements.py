@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.context.compiled import ContextBlock, Redaction
+from cogcli.context.compiled import Redaction
 from cogcli.context.compiler import Compilation
 from cogcli.context.evidence import fault_of, hidden_by
 from cogcli.context.inputs import Edge
@@ -89,11 +89,8 @@ class _Fates:
         """The placements of what the pack says and of the session."""
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
-                yield self.placed(block.bucket, block.block_id, block.block_id, _source_of(block))
-
-
-def _source_of(block: ContextBlock) -> str:
-    return "said" if block.bucket == "session" else "of_pack"
+                why = "said" if block.bucket == "session" else "of_pack"
+                yield self.placed(block.bucket, block.block_id, block.block_id, why)
 
 
 def _capabilities(found: Compilation, fates: _Fates) -> Iterator[Placement]:

@@ -42,7 +42,7 @@ class Walk:
                     found.append(entry)
         except OSError:
             return []
-        return sorted(found, key=_name)
+        return sorted(found, key=lambda entry: entry.name)
 
     def files(
         self,
@@ -91,7 +91,3 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link that leads to itself
         return False
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name

@@ -264,7 +264,7 @@ class DecisionFold:
                 "agent": self._agent.get("role"),
             },
             "subjects": list_of(self._agent.get("subjects")),
-            "evidence_refs": self._evidence_refs(),
+            "evidence_refs": list(_refs_of(self._gates) | self._shown),
             "evidence_gates": self._gates,
             "policy_decisions": self._policy,
             "approvals": list(self._approvals.values()),
@@ -344,9 +344,6 @@ class DecisionFold:
             "outcome": "pending",
             "outputs": {},
         }
-
-    def _evidence_refs(self) -> list[str]:
-        return list(_refs_of(self._gates) | self._shown)
 
     def _controls(self) -> list[str]:
         """The rules and guardrails that bore on the run, by id."""

@@ -149,7 +149,7 @@ def _compared(
     """A comparison for each side that depends on one path: its value there against what it would have to be."""
     for mine, other, word in ((left, right, operator), (right, left, MIRRORED.get(operator, operator))):
         threshold = _value_of(other, data)
-        for path in _paths(mine):
+        for path in sorted(compile_rule(mine).paths):
             value = _value_of({"var": path}, data)
             turned = _solved(mine, path, data, value, threshold, word)
             if turned is not None:
@@ -219,11 +219,6 @@ def _value_of(source: Any, data: dict[str, Any]) -> Any:
         return compile_rule(source).run(Evaluation(data), data)
     except Broken:
         return None
-
-
-def _paths(source: Any) -> list[str]:
-    """The paths that an expression reads, each once."""
-    return sorted(compile_rule(source).paths)
 
 
 def path_of(source: Any) -> str:

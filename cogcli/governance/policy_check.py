@@ -143,7 +143,10 @@ def _bounds(condition: Any) -> Bounds | None:
     if not isinstance(condition, dict) or len(condition) != 1:
         return None
     name, given = next(iter(condition.items()))
-    parts = [_bounds(part) for part in list_of(given)] if name == "and" else _pairs(name, list_of(given))
+    if name == "and":
+        parts = [_bounds(part) for part in list_of(given)]
+    else:
+        parts = [_bound(name, *pair) for pair in pairwise(list_of(given))]
     met: Bounds = {}
     for part in parts:
         if part is None:
@@ -151,11 +154,6 @@ def _bounds(condition: Any) -> Bounds | None:
         for path, interval in part.items():
             met[path] = met.get(path, Interval()).meet(interval)
     return met if parts else None
-
-
-def _pairs(operator: str, sides: list[Any]) -> list[Bounds | None]:
-    """The bound of each comparison of two neighbours."""
-    return [_bound(operator, *pair) for pair in pairwise(sides)]
 
 
 def _bound(operator: str, left: Any, right: Any) -> Bounds | None:

@@ -314,8 +314,8 @@ class RunPolicy:
             current = found.setdefault(slot, {})
             for name, value in facts.items():
                 at = known.learned_at.get((slot, name))
-                counts = known.stored_at is None if at is None else not self._is_stale(at, name, now)
-                if counts:
+                is_undated = at is None and known.stored_at is None
+                if is_undated or (at is not None and not is_stale(at, name, self.pack.knowledge, now)):
                     current[name] = value
         return found
 
@@ -325,9 +325,6 @@ class RunPolicy:
         if name == reason or not _is_known(self._known.facts, name) or _is_known(self.facts, name):
             return ""
         return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
-
-    def _is_stale(self, at: str, name: str, now: str) -> bool:
-        return is_stale(at, name, self.pack.knowledge, now)
 
     def basis(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What of a decision the log holds, so that it can be told what other rules would decide."""

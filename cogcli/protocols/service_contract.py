@@ -126,7 +126,9 @@ class _ContractChecks:
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
         raw = [catalog.raw[name] for name in names]
-        key = digest_of([raw, source.digest, _rules_modified_at()])
+        # After a change of the modules of these checks old verdicts are not found.
+        rules_modified_at = newest_change("specs/checks", "protocols", "schema", "documents")
+        key = digest_of([raw, source.digest, rules_modified_at])
         kept = cache.get(_KIND, key)
         if kept is None:
             found = list(judge())
@@ -155,11 +157,6 @@ def _line(text: str) -> str:
     """Text with foreign parts as one line of at most 500 characters."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
-
-
-def _rules_modified_at() -> int:
-    """The newest modification of the modules of these checks: after a change old verdicts are not found."""
-    return newest_change("specs/checks", "protocols", "schema", "documents")
 
 
 def source_bytes(service: Service, described_by: str) -> bytes | None:

@@ -12,7 +12,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.events.envelope import Event
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
-from cogcli.report.lineage import Declared, Lineage, TargetFlow, rows, targets
+from cogcli.report.lineage import Declared, Lineage, rows, targets
 from cogcli.report.page_drawings import lineage_of, timeline_of
 from cogcli.report.page_error import PageError, error_of
 from cogcli.report.page_log import PageLog
@@ -26,6 +26,7 @@ from cogcli.report.tree import decision_text, footer
 from cogcli.report.unfinished_runs import UnfinishedState, describe
 
 MOST_EVENTS: Final = 500
+_MOST_TARGETS: Final = 200
 _SEVERITIES: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
 
 
@@ -159,7 +160,7 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         inputs=limit.members(run.start.inputs if run.start else {}, "events.jsonl, line 1"),
         timeline=timeline_of(fold, f"{prefix}timeline"),
         lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
-        targets=_target_rows(places), steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
+        targets=rows(places)[:_MOST_TARGETS], steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
         approvals=_approvals(log), decisions=_decisions(log, steps), events=_events(source.events),
         hidden_events=max(0, len(source.events) - MOST_EVENTS), level=source.level, proves=source.proves,
         level_tone=style_of(_LEVELS.get(source.level, "warning")),
@@ -228,10 +229,6 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
     elif source.unsealed:
         found.append(("unsealed", "the run has ended, but its process died before everything was written"))
     return found + describe(source.unfinished, source.fold.last, _clock)
-
-
-def _target_rows(places: list[TargetFlow]) -> list[dict[str, Any]]:
-    return rows(places)[:200]
 
 
 def _approvals(log: PageLog) -> list[PageApproval]:

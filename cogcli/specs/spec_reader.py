@@ -88,7 +88,9 @@ class SpecReader:
 
     def _load(self, found: FoundFile) -> SpecFile:
         file = self.display_path(found.path)
-        read = SpecFile(found, file, found.id or _stem(found.path), "", None, [])
+        read = SpecFile(
+            found, file, found.id or os.path.basename(found.path).removesuffix(".yaml"), "", None, []
+        )
         data = self._contents.get(found.path)
         if data is None:
             try:
@@ -196,7 +198,3 @@ def _id_of(found: FoundFile, raw: dict[str, Any]) -> str:
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
     return raw.get("id") or ""
-
-
-def _stem(path: str) -> str:
-    return os.path.basename(path).removesuffix(".yaml")

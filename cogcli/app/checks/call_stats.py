@@ -30,12 +30,10 @@ def measure_calls(settings: Settings) -> dict[str, Any]:
     `calls`: by capability its calls, the failed ones by code, the median and the 95th percentile of milliseconds."""
     catalog = open_registry(settings).everything()
     ids = {kind: sorted(getattr(catalog, kind)) for kind in KINDS}
-    specs = {
-        kind: {"total": len(own), "domains": dict(sorted(Counter(map(_domain, own)).items()))}
-        for kind, own in ids.items()
-        if kind in ("skills", "capabilities")
-    }
-    specs |= {kind: {"total": len(ids[kind])} for kind in KINDS[2:]}
+    specs: dict[str, Any] = {kind: {"total": len(own)} for kind, own in ids.items()}
+    for kind in ("skills", "capabilities"):
+        domains = Counter(id.partition(".")[0] for id in ids[kind])
+        specs[kind]["domains"] = dict(sorted(domains.items()))
     calls: dict[str, _Calls] = {}
     read = unreadable = 0
     for row in episodes.store_of(settings).episode_rows():
@@ -47,10 +45,6 @@ def measure_calls(settings: Settings) -> dict[str, Any]:
             read += 1
     rows = [_row(id, found) for id, found in sorted(calls.items())]
     return {"specs": specs, "episodes": {"read": read, "unreadable": unreadable}, "calls": rows}
-
-
-def _domain(id: str) -> str:
-    return id.partition(".")[0]
 
 
 def _count(calls: dict[str, _Calls], run: RunFold) -> None:

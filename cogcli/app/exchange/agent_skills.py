@@ -203,6 +203,8 @@ class _Proposal:
                 reason = "; ".join(self._lacking(self.catalog.skills[id], needs))
                 left.append(Remark(self.catalog.skills[id].file, 1, f"skill `{id}` cannot run", reason))
         files = self._files(contradictions, choices)
+        broken_files = self.catalog.broken.items()
+        unreadable = [key for key, file in broken_files if key.startswith("skill:") and self._is_theirs(file)]
         return Setup(
             files=files,
             there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
@@ -210,7 +212,7 @@ class _Proposal:
             variables=variables,
             commands=("cogcli config trust", "cogcli validate", "cogcli skills ls --usable"),
             left=tuple(sorted(set(left))),
-            skills=len(skills) + sum(key.startswith("skill:") for key in self._broken_keys()),
+            skills=len(skills) + len(unreadable),
             usable=sum(not needs.skill(id) for id in skills),
             own=sum(not needs.skill(id) and self._is_own(id, choices) for id in skills),
             builtin=self.builtin,
@@ -221,9 +223,6 @@ class _Proposal:
     def _is_theirs(self, file: str) -> bool:
         path = os.path.join(self.settings.base, file)
         return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in (*self.roots, self.host))
-
-    def _broken_keys(self) -> list[str]:
-        return [key for key, file in self.catalog.broken.items() if self._is_theirs(file)]
 
     def _is_contradiction(self, problem: Problem) -> bool:
         """Whether a problem is none in a lenient root."""

@@ -47,11 +47,12 @@ def skill_row(skill: Skill) -> dict[str, Any]:
 def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
     """What a search looks through: the id, then the description and tags, then the other members of the row."""
     tags = object_of(getattr(spec, "metadata", None)).get("tags")
+    words = [tag for tag in list_of(tags) if isinstance(tag, str)]
     others = (value for name, value in row.items() if name not in ("id", "description", "file"))
     return [
         SearchField(row["id"], 4),
         SearchField(str(row.get("description") or ""), 2),
-        SearchField(_joined(tags), 2),
+        SearchField(" ".join(words), 2),
         SearchField(" ".join(map(str, others)), 1),
     ]
 
@@ -60,10 +61,6 @@ def texts_of_skill(row: dict[str, Any], skill: Skill) -> list[SearchField]:
     """What a search of skills looks through."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
     return skill_texts(row["id"], row["name"], row["description"], skill.metadata, fields, calls)
-
-
-def _joined(value: Any) -> str:
-    return " ".join(text for text in list_of(value) if isinstance(text, str))
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> dict[str, Any]:

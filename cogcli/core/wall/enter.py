@@ -118,13 +118,11 @@ def python_files() -> list[str]:
         closed.add(os.path.dirname(package))
     paths = [package, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *sys.path]
     library = sysconfig.get_config_var("LIBDIR")
-    paths += [library] if library and os.path.isfile(os.path.join(library, f"lib{_python()}.so.1.0")) else []
+    shared = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+    if library and os.path.isfile(os.path.join(library, shared)):
+        paths.append(library)
     kept = [path for path in paths if os.path.isabs(path) and os.path.exists(path)]
     return sorted({path for path in kept if not any(_holds(path, place) for place in closed)})
-
-
-def _python() -> str:
-    return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _holds(folder: str, path: str) -> bool:

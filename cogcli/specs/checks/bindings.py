@@ -3,10 +3,10 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Final
 
-from cogcli.core.problems import KeyPath, suggest_path, suggestion
+from cogcli.core.problems import suggest_path, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.absent_members import report_absent
@@ -95,7 +95,11 @@ def _check_request(
     report: ProblemReport,
 ) -> None:
     """`before`: what a later layer replaced of the capability that a shipped binding was written for."""
-    expected = [each for n, check in enumerate(binding.checks) for each in _texts_of_check(n, check)]
+    expected = [
+        each
+        for number, check in enumerate(binding.checks)
+        for each in texts(check["value"], ("checks", number, "value"))
+    ]
     for path, text in (*texts(binding.request, ("request",)), *expected):
         try:
             parts = parse_template(text)
@@ -126,10 +130,6 @@ def _check_request(
                     hint = "make the input required, or give it a default"
                 message = f"`{place}`: optional input `{name}` inside text: {without}"
                 report.warn("request.optional", path, message, hint=hint)
-
-
-def _texts_of_check(number: int, check: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    return texts(check["value"], ("checks", number, "value"))
 
 
 def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
