@@ -51,6 +51,18 @@ class GivenRequest(NamedTuple):
 
 def parse_request(raw: dict[str, Any]) -> GivenRequest:
     """A request with what it says of its run, from its JSON. Raises as `request_from`."""
+    _require_types(raw)
+    _require_values(raw)
+    attachments = tuple(raw.get("attachments") or ())
+    user = _user(raw.get("user") or {})
+    members = {name: value for name, value in raw.items() if name in _KEYS}
+    request = AgentRequest(**{**members, "user": user, "attachments": attachments})
+    run = {name: raw[name] for name in _OF_RUN if name in raw}
+    return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
+
+
+def _require_types(raw: dict[str, Any]) -> None:
+    """Raises UsageError for an unknown key and a value of a wrong type."""
     known = {**_KEYS, **_OF_RUN}
     for name, value in raw.items():
         if name not in known:
@@ -64,27 +76,24 @@ def parse_request(raw: dict[str, Any]) -> GivenRequest:
         texts = given.values() if isinstance(given, dict) else given
         if not all(isinstance(each, str) for each in texts):
             raise UsageError("input.type", f"`{name}` of the request: expected texts")
-    if len(raw.get("pack_refs") or ()) > 1:
+
+
+def _require_values(raw: dict[str, Any]) -> None:
+    """Raises UsageError for a value that no request may have; the types are those of the request."""
+    pack_refs = raw.get("pack_refs") or ()
+    if len(pack_refs) > 1:
         # One that was passed over would be rules and guardrails that nobody holds the run to.
-        text = f"`pack_refs` of the request: found {len(raw['pack_refs'])}, expected 1"
+        text = f"`pack_refs` of the request: found {len(pack_refs)}, expected 1"
         raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
     if not all(isinstance(each, dict) for each in raw.get("attachments") or ()):
         raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
     if not str(raw.get("message") or "").strip():
         raise UsageError("usage.value", "the request has no `message`", hint="say what you want")
     if (trace_id := raw.get("trace_id")) and not is_trace_id(trace_id):
-        raise UsageError(
-            "usage.value",
-            "`trace_id` of the request",
-            expected="1 to 128 letters, digits, `.`, `_`, `:` or `-`",
-        )
+        expected = "1 to 128 letters, digits, `.`, `_`, `:` or `-`"
+        raise UsageError("usage.value", "`trace_id` of the request", expected=expected)
     if raw.get("focus", "off") not in ("off", "deep"):
         raise UsageError("usage.value", "`focus` of the request: expected off or deep")
-    user = _user(raw.get("user") or {})
-    asked = {name: value for name, value in raw.items() if name in _KEYS}
-    request = AgentRequest(**{**asked, "user": user, "attachments": tuple(raw.get("attachments") or ())})
-    run = {name: raw[name] for name in _OF_RUN if name in raw}
-    return GivenRequest(request, **{**run, "pack_refs": tuple(raw.get("pack_refs") or ())})
 
 
 def request_from(raw: dict[str, Any]) -> AgentRequest:

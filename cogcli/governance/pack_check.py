@@ -29,20 +29,33 @@ def check_references(pack: Pack, report: ProblemReport, capabilities: Collection
             report.error("pack.reference", path, f"no {kind} `{name}`", hint=hint)
 
 
-def _references(
-    pack: Pack, capabilities: Collection[str] | None
-) -> Iterator[tuple[Path, str, str, Collection[str] | None]]:
-    """Every name of a pack that refers to something, as (path, kind, name, what there is)."""
-    policy, decisions = pack.policy, pack.decisions
+_Reference = tuple[Path, str, str, Collection[str] | None]
+"""A name of a pack that refers to something: path, kind, name, and the names that exist; None if they are not known."""
+
+
+def _references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    yield from _policy_references(pack, capabilities)
+    for id in pack.tooling.capabilities:
+        yield ("tooling_layer", "capabilities", id), _kind_of(id), id, capabilities
+    yield from _intent_references(pack, capabilities)
+    yield from _slot_references(pack)
+    yield from _template_references(pack)
+    intents = pack.decisions.intents
+    for number, objective in enumerate(pack.decisions.objectives):
+        for place, intent in enumerate(objective.intents):
+            yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, intents
+    for number, target in enumerate(pack.targets):
+        if target.intent:
+            yield ("evaluation_layer", "targets", number, "intent"), "intent", target.intent, intents
+
+
+def _policy_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    policy, intents = pack.policy, pack.decisions.intents
     gates = (*policy.gates, BUILT_IN_GATE)
     for number, (role, allowed) in enumerate(policy.permissions.items()):
         for place, id in enumerate(allowed):
-            yield (
-                ("policy_layer", "permissions", number, "allow", place),
-                f"{_kind_of(id)} for `{role}`",
-                id,
-                capabilities,
-            )
+            path: Path = ("policy_layer", "permissions", number, "allow", place)
+            yield path, f"{_kind_of(id)} for `{role}`", id, capabilities
     for kind, guardrails in (("must_refuse", policy.must_refuse), ("must_escalate", policy.must_escalate)):
         for number, guardrail in enumerate(guardrails):
             yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
@@ -51,42 +64,39 @@ def _references(
             yield (*_RULES, number, "then", "gate"), "gate", rule.gate, gates
         for place, intent in enumerate(rule.scope.intents):
             if "*" not in intent:
-                yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, decisions.intents
-    for id in pack.tooling.capabilities:
-        yield ("tooling_layer", "capabilities", id), _kind_of(id), id, capabilities
-    for number, each in enumerate(decisions.intents.values()):
+                yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
+
+
+def _intent_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
+    for number, intent in enumerate(pack.decisions.intents.values()):
         path: Path = (_DECISIONS, "intents", number)
-        for place, id in enumerate(each.capabilities):
+        for place, id in enumerate(intent.capabilities):
             yield (*path, "capabilities", place), _kind_of(id), id, capabilities
-        for place, id in enumerate(each.templates):
-            yield (*path, "templates", place), "template", id, decisions.task_templates
-    slots = {slot for intent in decisions.intents.values() for slot in intent.slots}
+        for place, id in enumerate(intent.templates):
+            yield (*path, "templates", place), "template", id, pack.decisions.task_templates
+
+
+def _slot_references(pack: Pack) -> Iterator[_Reference]:
+    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
     for id, tool in pack.tooling.capabilities.items():
         for name in tool.facts:
             yield ("tooling_layer", "capabilities", id, "facts", name), "slot", name.partition(".")[0], slots
-    for number, decision in enumerate(decisions.decisions.values()):
+    for number, decision in enumerate(pack.decisions.decisions.values()):
         for place, name in enumerate(decision.required_evidence):
-            path = (_DECISIONS, "decisions", number, "required_evidence", place)
+            path: Path = (_DECISIONS, "decisions", number, "required_evidence", place)
             yield path, "slot", name.partition(".")[0], slots
-    for number, template in enumerate(decisions.task_templates.values()):
-        path = (_DECISIONS, "task_templates", number)
+
+
+def _template_references(pack: Pack) -> Iterator[_Reference]:
+    decisions = pack.decisions.decisions
+    for number, template in enumerate(pack.decisions.task_templates.values()):
+        path: Path = (_DECISIONS, "task_templates", number)
         if template.decision:
-            yield (*path, "decision"), "decision", template.decision, decisions.decisions
-        of_decision = decisions.decisions.get(template.decision)
-        if of_decision:
+            yield (*path, "decision"), "decision", template.decision, decisions
+        decision = decisions.get(template.decision)
+        if decision:
             for key, outcome in template.outcome.items():
-                yield (*path, "outcome", key), "outcome", outcome, of_decision.outcomes
-    for number, objective in enumerate(decisions.objectives):
-        for place, intent in enumerate(objective.intents):
-            yield (_DECISIONS, "objectives", number, "intents", place), "intent", intent, decisions.intents
-    for number, target in enumerate(pack.targets):
-        if target.intent:
-            yield (
-                ("evaluation_layer", "targets", number, "intent"),
-                "intent",
-                target.intent,
-                decisions.intents,
-            )
+                yield (*path, "outcome", key), "outcome", outcome, decision.outcomes
 
 
 def _kind_of(id: str) -> str:

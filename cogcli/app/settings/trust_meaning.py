@@ -426,49 +426,88 @@ def _members(value: Any, name: str) -> Iterator[str]:
 # -- what has changed -------------------------------------------------------------------------------------------------
 
 
+class _Change(NamedTuple):
+    """A declaration that changed. `before` and `after` are None where it is absent, or declares null; `was_declared`
+    distinguishes the two for `before`."""
+
+    kind: str
+    subject: str
+    before: Any
+    after: Any
+    was_declared: bool
+
+
 def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
     """What a changed declaration lets happen that did not happen before."""
     kind, subject = key
     if kind == "safety":
-        yield from _weaker_safety(subject, before, after)
-        return
-    declared_before = before is not _MISSING
-    before, after = (None if value is _MISSING else value for value in (before, after))
-    if kind == "rule":
-        yield from _weaker_rule(subject, object_of(before), object_of(after))
-    elif kind in _NEW:
-        for each in sorted((after or set()) - (before or set())):
-            yield f"{subject}: {_NEW[kind]} {each}"
-    elif kind == "pack hosts":
-        if before is not None and after is None:
-            yield f"{subject}: calls may reach any host"
-        elif before is not None and after - before:
-            yield f"{subject}: calls may reach {', '.join(sorted(after - before))}"
-    elif kind in _GONE:
-        if before is not None and before != after:
-            yield f"{subject}: {_GONE[kind]} {'is gone' if after is None else 'has changed'}"
-    elif kind == "effect":
-        if declared_before and before is not False and after is False:
-            yield f"capability {subject} now declares no side effects"
-    elif kind == "repeat":
-        if declared_before and after and not before:
-            yield f"capability {subject} may now be called again after a failure"
-    elif kind == "isolation":
-        ranks = [_rank(_ISOLATIONS, str(value or "process")) for value in (before, after)]
-        if (declared_before or after) and ranks[1] < ranks[0]:
-            yield f"{subject}: isolation {after or 'process'}, was {before or 'process'}"
-    elif kind == "environment":
-        name = subject.rpartition(" ")[2]
-        if after is not None and before != after:
-            yield _changed(subject, _shown(name, before) if declared_before else None, _shown(name, after))
-    elif kind == "network":
-        if after and not before:
-            yield f"{subject}: may reach private addresses"
-    elif kind == "setting":
-        if before != after:
-            yield _changed(subject, _shown(subject, before), _shown(subject, after))
-    elif after is not None and before != after:
-        yield _changed(_REPLACED[kind].format(subject), before, after)
+        return _weaker_safety(subject, before, after)
+    old = None if before is _MISSING else before
+    new = None if after is _MISSING else after
+    return _COMPARISONS[kind](_Change(kind, subject, old, new, before is not _MISSING))
+
+
+def _added_members(change: _Change) -> Iterator[str]:
+    for each in sorted((change.after or set()) - (change.before or set())):
+        yield f"{change.subject}: {_NEW[change.kind]} {each}"
+
+
+def _removed_or_changed(change: _Change) -> Iterator[str]:
+    if change.before is not None and change.before != change.after:
+        how = "is gone" if change.after is None else "has changed"
+        yield f"{change.subject}: {_GONE[change.kind]} {how}"
+
+
+def _replaced(change: _Change) -> Iterator[str]:
+    if change.after is not None and change.before != change.after:
+        yield _changed(_REPLACED[change.kind].format(change.subject), change.before, change.after)
+
+
+def _weakened_rule(change: _Change) -> Iterator[str]:
+    return _weaker_rule(change.subject, object_of(change.before), object_of(change.after))
+
+
+def _more_pack_hosts(change: _Change) -> Iterator[str]:
+    before, after = change.before, change.after
+    if before is not None and after is None:
+        yield f"{change.subject}: calls may reach any host"
+    elif before is not None and after - before:
+        yield f"{change.subject}: calls may reach {', '.join(sorted(after - before))}"
+
+
+def _denied_effect(change: _Change) -> Iterator[str]:
+    if change.was_declared and change.before is not False and change.after is False:
+        yield f"capability {change.subject} now declares no side effects"
+
+
+def _allowed_repeat(change: _Change) -> Iterator[str]:
+    if change.was_declared and change.after and not change.before:
+        yield f"capability {change.subject} may now be called again after a failure"
+
+
+def _weaker_isolation(change: _Change) -> Iterator[str]:
+    before, after = (str(value or "process") for value in (change.before, change.after))
+    is_named = change.was_declared or change.after
+    if is_named and _rank(_ISOLATIONS, after) < _rank(_ISOLATIONS, before):
+        yield f"{change.subject}: isolation {after}, was {before}"
+
+
+def _changed_environment(change: _Change) -> Iterator[str]:
+    name = change.subject.rpartition(" ")[2]
+    if change.after is not None and change.before != change.after:
+        before = _shown(name, change.before) if change.was_declared else None
+        yield _changed(change.subject, before, _shown(name, change.after))
+
+
+def _opened_network(change: _Change) -> Iterator[str]:
+    if change.after and not change.before:
+        yield f"{change.subject}: may reach private addresses"
+
+
+def _changed_setting(change: _Change) -> Iterator[str]:
+    if change.before != change.after:
+        before, after = _shown(change.subject, change.before), _shown(change.subject, change.after)
+        yield _changed(change.subject, before, after)
 
 
 _NEW: Final = {
@@ -493,6 +532,22 @@ _REPLACED: Final = {
     "choice": "capability {} is called through",
     "override": "capability {} is always called through",
 }
+
+
+_COMPARISONS: Final[dict[str, Callable[[_Change], Iterator[str]]]] = {
+    **dict.fromkeys(_NEW, _added_members),
+    **dict.fromkeys(_GONE, _removed_or_changed),
+    **dict.fromkeys(_REPLACED, _replaced),
+    "rule": _weakened_rule,
+    "pack hosts": _more_pack_hosts,
+    "effect": _denied_effect,
+    "repeat": _allowed_repeat,
+    "isolation": _weaker_isolation,
+    "environment": _changed_environment,
+    "network": _opened_network,
+    "setting": _changed_setting,
+}
+"""By kind of declaration, but `safety`, what a change of it lets happen."""
 
 
 def _changed(what: str, before: Any, after: Any) -> str:

@@ -54,41 +54,53 @@ def _check_inputs(
     """`gate.input`: inputs of a gate that are not given, or not from the capability's own fields."""
     needed = [name for name, field in called.inputs.items() if field.required and field.default is None]
     if gate.input is None:
-        side, have = ("output", capability.outputs) if post else ("input", capability.inputs)
+        side, fields = ("output", capability.outputs) if post else ("input", capability.inputs)
         for name in needed:
-            if name not in have:
+            if name not in fields:
                 message = f"its required input `{name}` is not an {side} of `{capability.id}`"
                 report.error("gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
         return
     sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
-    known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     for name, text in gate.input.items():
-        path = ("input", name)
-        side, _, rest = text.partition(".")
-        field = rest.split(".")[0]
         if name not in called.inputs:
             hint = suggestion(name, called.inputs)
-            report.error("gate.input", path, f"`{name}` is not an input of it", hint=hint, key=True)
-        if text in sides and called.inputs.get(name) and called.inputs[name].type in ("object", "any"):
-            continue  # all fields of that side
-        if side not in sides or not rest:
-            wanted = " or ".join(f"`{known}.NAME`" for known in sides)
-            inner = inner_path(text)
-            near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
-            bare = [known for known in known_paths if known.endswith(f".{inner}")]
-            hint = meant_hint(bare) or near
-            report.error("gate.input", path, f"found `{text}`, expected {wanted}", hint=hint)
-        elif field not in sides[side]:
-            message = f"`{field}` is not an {side} of `{capability.id}`"
-            after = text.removeprefix(f"{side}.{field}")
-            hint = suggest_path(field, sides[side], before=f"{side}.", after=after)
-            report.error("gate.input", path, message, hint=hint)
-        else:
-            inside = follow([shape_of(sides[side][field])], rest.split(".")[1:], lists=True)
-            report_absent(report, path, text.split("."), 2, inside)
+            report.error(
+                "gate.input", ("input", name), f"`{name}` is not an input of it", hint=hint, key=True
+            )
+        takes_object = name in called.inputs and called.inputs[name].type in ("object", "any")
+        if not (text in sides and takes_object):  # else all fields of that side are given
+            _check_source(capability.id, sides, name, text, report)
     for name in needed:
         if name not in gate.input:
             report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")
+
+
+def _check_source(id: str, sides: Mapping[str, Fields], name: str, text: str, report: ProblemReport) -> None:
+    """`gate.input`: the source of a gate's input names no field of the capability."""
+    path = ("input", name)
+    side, _, rest = text.partition(".")
+    field, *below = rest.split(".")
+    if side not in sides or not rest:
+        wanted = " or ".join(f"`{known}.NAME`" for known in sides)
+        report.error(
+            "gate.input", path, f"found `{text}`, expected {wanted}", hint=_meant_source(sides, text)
+        )
+    elif field not in sides[side]:
+        message = f"`{field}` is not an {side} of `{id}`"
+        after = text.removeprefix(f"{side}.{field}")
+        hint = suggest_path(field, sides[side], before=f"{side}.", after=after)
+        report.error("gate.input", path, message, hint=hint)
+    else:
+        inside = follow([shape_of(sides[side][field])], below, lists=True)
+        report_absent(report, path, text.split("."), 2, inside)
+
+
+def _meant_source(sides: Mapping[str, Fields], text: str) -> str:
+    """A hint that names the fields that a text may mean."""
+    known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
+    inner = inner_path(text)
+    near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
+    return meant_hint([known for known in known_paths if known.endswith(f".{inner}")]) or near
 
 
 _GIVEN: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
