@@ -34,6 +34,7 @@ __all__ = [
     "Refused",
     "SkillProblem",
     "address_refusal",
+    "artifact",
     "call_confined",
     "capabilities",
     "compile_expression",
@@ -247,7 +248,43 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
         raise Refused("bad-data", f"{os.path.basename(path)}: a file is there, and stays") from None
     except OSError as error:
         raise Refused("bad-data", f"{os.path.basename(path)}: cannot be written ({error.strerror})") from None
+    if ACCESS.get().files is not None:
+        from hashlib import sha256
+
+        _note_file(real, len(data), sha256(data).hexdigest())
     return real
+
+
+_MOST_FILES = 100
+
+
+def artifact(path: str) -> str:
+    """Record a file that this call wrote: its path, size and hash stand in `result_artifacts` of the step and in
+    `outcomes.artifacts` of `state.json` (docs/reference/sdk.md#artifact). Returns its path without links.
+
+    Call it once the file is complete; the hash is that of its bytes at this moment. Raises Refused `bad-data` for what
+    is no regular file or cannot be read, `too-large` for more than 100 files of a call.
+    """
+    from cogcli.core.files import FileRefused, measure_regular
+
+    _require_name(path)
+    real = os.path.realpath(path)
+    try:
+        size, digest = measure_regular(real)
+    except FileRefused as refused:
+        raise Refused("bad-data", f"{os.path.basename(path)}: {refused.message}") from None
+    _note_file(real, size, digest)
+    return real
+
+
+def _note_file(real: str, size: int, digest: str) -> None:
+    files = ACCESS.get().files
+    if files is None:
+        return
+    if len(files) == _MOST_FILES:
+        raise Refused("too-large", f"a call records at most {_MOST_FILES} files")
+    folder = os.path.join(os.path.realpath(os.getcwd()), "")
+    files.append({"path": real.removeprefix(folder), "size_bytes": size, "sha256": digest})
 
 
 # -- foreign bytes ----------------------------------------------------------------------------------------------------

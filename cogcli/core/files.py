@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
+import sys
 
 from cogcli.core.links import BY_DESCRIPTOR, open_directory, require_inside
 
@@ -95,6 +97,16 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
     if stat.S_ISREG(found.st_mode):
         raise FileRefused(path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
     raise FileRefused(path, "not-regular", _irregular(found.st_mode))
+
+
+def measure_regular(path: str) -> tuple[int, str]:
+    """The bytes of a regular file and their SHA-256 in hex; a link at `path` is not followed. Raises FileRefused."""
+    size, digest = 0, hashlib.sha256()
+    with open_regular(path, limit=sys.maxsize) as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            digest.update(chunk)
+    return size, digest.hexdigest()
 
 
 def irregular(path: str) -> str:

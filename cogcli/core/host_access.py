@@ -37,6 +37,8 @@ class HostAccess(NamedTuple):
     """Whether the run may reach a network or a model; a function that runs by itself is in no run."""
     write_roots: Roots = ()
     """Where files are written; () for the working directory."""
+    files: list[dict[str, Any]] | None = None
+    """Takes the files that the call wrote, each as path, size and hash; None where nothing records them."""
 
 
 NOTHING: Final = HostAccess()

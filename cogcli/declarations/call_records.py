@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from cogcli.declarations.field import always
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Count, Json
+from cogcli.declarations.value_types import Count, Hex, Json
 
 
 class Usage(Record):
@@ -16,6 +16,15 @@ class Usage(Record):
     tool_calls: Count = always(default=0)
     tokens_in: Count = always(default=0)
     tokens_out: Count = always(default=0)
+
+
+class WrittenFile(Record):
+    """A file that a call wrote, as it was when the call said so."""
+
+    path: str
+    """Relative to the directory in which the run was started, where it lies below that."""
+    size_bytes: Count
+    sha256: Hex
 
 
 class AttemptMade(Record):
@@ -51,6 +60,8 @@ class AttemptMade(Record):
     batch: Json | None = None
     """In older logs: of a call that was sent in one array with others."""
     printed: str | None = None
+    files: list[WrittenFile] = []
+    """The files that a function wrote."""
     stderr: str | None = None
     stated_by: str | None = None
     """Of a call that may have happened: who says what it answered."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from cogcli.declarations import shared_state as shared
+from cogcli.declarations.call_records import WrittenFile
 from cogcli.declarations.events import SkillRef
 from cogcli.declarations.value_types import Count, Digest, Hex, Json, Number, Outcome, Ratio, ValueLimits
 
@@ -77,7 +78,7 @@ class Outcomes(shared.Part):
     status: Outcome
     actions: list[Action]
     metrics: Json
-    artifacts: list[str]
+    artifacts: list[str | WrittenFile]
     error: Json | None
     outputs: Json
 

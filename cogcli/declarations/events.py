@@ -12,7 +12,14 @@ from typing import Annotated, Any, Final, Literal
 
 from cogcli.core.merge import STRATEGIES
 from cogcli.declarations import agent_events, governance_events
-from cogcli.declarations.call_records import AttemptMade, FallbackUse, RunError, StepError, Usage
+from cogcli.declarations.call_records import (
+    AttemptMade,
+    FallbackUse,
+    RunError,
+    StepError,
+    Usage,
+    WrittenFile,
+)
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
 from cogcli.declarations.record import Record
@@ -196,7 +203,8 @@ class StepFinished(Payload):
     writes: list[Written] = always(default=[])
     reads: list[str] = always(default=[])
     latency_ms: Count | None = always(default=None)
-    result_artifacts: list[str] = always(default=[])
+    result_artifacts: list[str | WrittenFile] = always(default=[])
+    """The names below `working.artifacts` that the step wrote, and its files."""
 
 
 class StepCompleted(StepFinished):

@@ -57,7 +57,7 @@ class Field:
         if type(found) is dict and self.record is not None:
             return self.record.of(found)
         if type(found) is list and self.record is not None:
-            return [self.record.of(each) for each in found]
+            return [self.record.of(each) if type(each) is dict else each for each in found]
         return type(found)() if found is self.default and found in ([], {}) else found
 
 

@@ -139,9 +139,9 @@ def _compiled_init(cls: type[Record]) -> Callable[..., None]:
 
 
 def _plain(value: Any) -> Any:
-    """A record, or a list of records, as JSON; any other value as it is."""
+    """A record as JSON, and so those in a list; any other value as it is."""
     if isinstance(value, Record):
         return value.json
-    if type(value) is list and value and isinstance(value[0], Record):
-        return [each.json for each in value]
+    if type(value) is list and value:
+        return [each.json if isinstance(each, Record) else each for each in value]
     return value

@@ -12,7 +12,7 @@ from cogcli.core.calls import BindingChain, Member
 from cogcli.core.canonical import span_of, trace_of
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage
+from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     ENDINGS,
@@ -307,6 +307,7 @@ class StepRecord:
         latency_ms, metrics = self._timing()
         artifacts = [w.target.path for w in writes if w.target.text.startswith("working.artifacts.")]
         began = self.action_id is not None
+        files = self._files() if ending == "done" and self.attempts else ()
         payload = ENDINGS[ending](
             step_id=self.path,
             uses=self.uses,
@@ -326,7 +327,7 @@ class StepRecord:
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
             latency_ms=latency_ms,
-            result_artifacts=[".".join(path[1:]) for path in artifacts],
+            result_artifacts=[*(".".join(path[1:]) for path in artifacts), *files],
         )
         return draft_of(
             payload,
@@ -336,6 +337,11 @@ class StepRecord:
             caused_by=self.intent,
             metrics=metrics,
         )
+
+    def _files(self) -> list[WrittenFile]:
+        """The files that the calls of a step wrote, those of failed attempts left out; the last version of each."""
+        made = (each for each in self.attempts if each.status == "success")
+        return list({file.path: file for each in made for file in each.files}.values())
 
     def _fallback(self) -> FallbackUse | None:
         """Whether another binding than the first answered; None where there was one alone."""

@@ -66,7 +66,8 @@ class Projection:
         self._failed_step: str | None = None
         self.plan = PlanProjection(on_repair)
         self.actions: list[dict[str, Any]] = []
-        self.artifacts: dict[str, None] = {}
+        self.artifacts: dict[str, Any] = {}
+        """By name or path: a name below `working.artifacts` as it is, a file as its path, size and hash."""
         self.state = ExecutionState("", "", "")
         self.status = "pending"
         """The outcome word."""
@@ -104,6 +105,7 @@ class Projection:
         if self.is_root(event):
             self._apply_to_root(event)
         if event.phase == "act":
+            self._note_files(event)
             action = action_of(event, len(self.actions) + 1)
             if action is not None:
                 self.actions.append(action)
@@ -150,12 +152,16 @@ class Projection:
         payload = event.payload
         if type(payload) is not dict:
             return
-        artifacts = payload.get("result_artifacts")
-        if type(artifacts) is list and artifacts:
-            self.artifacts.update(dict.fromkeys(name for name in artifacts if type(name) is str))
+        self.artifacts.update((name, name) for name in _artifacts_of(payload) if type(name) is str)
         if self._failed_step is None and payload.get("step_status") in ("failed", "vetoed"):
             step_id = event.step_id or payload.get("step_id")
             self._failed_step = step_id if type(step_id) is str else None
+
+    def _note_files(self, event: Event) -> None:
+        """Note the files that a step wrote, also one of a nested run; the last version of each counts."""
+        for file in _artifacts_of(event.payload):
+            if type(file) is dict and type(path := file.get("path")) is str:
+                self.artifacts[path] = file
 
     def _end(self, event: Event) -> None:
         self.terminated = event
@@ -210,7 +216,7 @@ class Projection:
             "status": self.status,
             "actions": self.actions,
             "metrics": self.metrics(),
-            "artifacts": list(self.artifacts),
+            "artifacts": list(self.artifacts.values()),
             "error": self.error(),
             "outputs": object_of(self.final.get("outputs")),
         }
@@ -271,6 +277,11 @@ class Projection:
         if type(error) is not dict:
             return None
         return error if "step" in error else {**error, "step": self._failed_step}
+
+
+def _artifacts_of(payload: Any) -> list[Any]:
+    artifacts = payload.get("result_artifacts") if type(payload) is dict else None
+    return artifacts if type(artifacts) is list else []
 
 
 _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "extensions")

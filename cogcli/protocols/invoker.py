@@ -129,6 +129,8 @@ class CallMeta(NamedTuple):
     """The proxy that the request went through, without user info; empty without `use_env_proxy`."""
     printed: str = ""
     """The last 64 KiB that a function printed."""
+    files: list[dict[str, Any]] | None = None
+    """The files that a function wrote: path, size and hash of each."""
     notices: list[str] | None = None
     """What the server did besides answering: lines that are no messages, requests that were refused."""
 

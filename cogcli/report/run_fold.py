@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.call_records import FallbackUse
+from cogcli.declarations.call_records import FallbackUse, WrittenFile
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     PlanCreated,
@@ -273,6 +273,7 @@ def _finish(step: StepView, event: Event, payload: StepFinished) -> None:
     step.binding = step.fallback or step.binding
     step.error = payload.error
     step.writes = [write.target for write in payload.writes if write.target]
+    step.files = [each for each in payload.result_artifacts if isinstance(each, WrittenFile)]
     step.ms = _measured_ms(event) if payload.latency_ms is None else payload.latency_ms
     if payload.usage is not None:
         step.used = Used.of(payload.usage)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cogcli.core.step_path import StepPath
-from cogcli.declarations.call_records import AttemptMade, RunError, StepError, Usage
+from cogcli.declarations.call_records import AttemptMade, RunError, StepError, Usage, WrittenFile
 from cogcli.declarations.events import RunStarted, RunTerminated
 
 
@@ -66,8 +66,8 @@ class StepView:
 
     __slots__ = (
         "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
-        "id", "input", "loop", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling", "started_at",
-        "status", "tokens", "tool", "used", "uses", "writes",
+        "files", "id", "input", "loop", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling",
+        "started_at", "status", "tokens", "tool", "used", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -93,6 +93,8 @@ class StepView:
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
+        self.files: list[WrittenFile] = []
+        """The files that it wrote."""
         self.error: StepError | None = None
         self.tokens: tuple[int, int] | None = None
         self.used: Used | None = None

@@ -13,7 +13,16 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
-from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
+from cogcli.declarations.call_records import WrittenFile
+from cogcli.report.humanize import (
+    count_of,
+    duration,
+    error_text,
+    fuzzy_time,
+    short_episode,
+    short_trace,
+    size,
+)
 from cogcli.report.run_fold import RunFold
 from cogcli.report.run_view import Branch, LoopView, RunView, StepView, total_usage
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
@@ -189,7 +198,7 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
         turn = style.turns.get(step.id)
         below, folded = (below, "") if style.full else _fold_parts(step, below)
-        more = turn_lines(turn) if turn else [*step.notices, *_ruling(step)]
+        more = turn_lines(turn) if turn else [*step.notices, *_ruling(step), *map(_file_line, step.files)]
         through = _turn_flow(turn) if turn else flow(run, step, glyphs)
         more += [folded] if folded else []
         detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
@@ -198,6 +207,10 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
             duration(step.ms), glyphs.parallel if step.overlaps else "", visible(through), detail,
         )  # fmt: skip
         yield from _rows(below, style, above + stem)
+
+
+def _file_line(file: WrittenFile) -> str:
+    return f"wrote {file.path}, {size(file.size_bytes)}"
 
 
 def _ruling(step: StepView) -> list[str]:

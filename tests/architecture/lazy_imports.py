@@ -53,7 +53,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "runs/log_index.py": 1, "runs/prepare.py": 1, "runs/results.py": 1,
     },
     "a function that asks for one thing of cogcli loads that alone": {
-        "sdk.py": 16,
+        "sdk.py": 17,
     },
     "a wall is loaded by what is put behind it": {
         "protocols/pythoncall/invoker.py": 1, "protocols/pythoncall/worker_main.py": 1, "specs/eligibility.py": 1,
@@ -67,5 +67,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 149
+MOST: Final = 150
 """All of them together; it falls, but for those of `sdk.py`, which is made of them. 150 are the goal."""

@@ -42,11 +42,12 @@ _NOTHING: Final = CallMeta()
 _LONGEST_REASON: Final = 40
 
 
-class Printed:
-    """The text that a call printed, also of a call that fails."""
+class SideOutput:
+    """What a call left beside its result: the text that it printed, also where it failed, and the files it wrote."""
 
     def __init__(self) -> None:
         self.text = ""
+        self.files: list[dict[str, Any]] = []
 
 
 class PythonCall:
@@ -68,15 +69,17 @@ class PythonCall:
         service = request.service
         code = Code(service.id, service.module or "", service.root, service.trusted)
         call = self._call_in_thread if isolation_of(service) == "thread" else self._call_in_worker
-        printed = Printed()
+        side = SideOutput()
         try:
-            body = call(code, request, limits, printed)
+            body = call(code, request, limits, side)
         except RuntimeErrorBase as error:
             self._mask_and_cut(error)
-            if printed.text:
-                error.record = {"printed": printed.text}
+            if side.text:
+                error.record = {"printed": side.text}
             raise
-        meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
+        meta = _NOTHING
+        if side.text or side.files:
+            meta = _NOTHING._replace(printed=side.text, files=side.files or None)
         return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
 
     def _mask_and_cut(self, error: RuntimeErrorBase) -> None:
@@ -93,11 +96,11 @@ class PythonCall:
             self._workers.close(grace)
 
     def _call_in_thread(
-        self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
+        self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
     ) -> dict[str, Any]:
         # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
-            token = ACCESS.set(self._access_of(request.service, limits))
+            token = ACCESS.set(self._access_of(request.service, limits, side.files))
             try:
                 key = (code.service_id, request.operation)
                 operation = self._operations.get(key)
@@ -110,13 +113,13 @@ class PythonCall:
                 body = function_call.call_function(operation, request.payload, deadline, reads)
             finally:
                 ACCESS.reset(token)
-                printed.text = tail.text
+                side.text = tail.text
         size = len(orjson.dumps(body))
         if problem := function_call.size_problem(operation.name, "reply", size, request.reply_cap):
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _access_of(self, service: Service, limits: CallLimits) -> HostAccess:
+    def _access_of(self, service: Service, limits: CallLimits, files: list[dict[str, Any]]) -> HostAccess:
         """What one call may reach. The secret is read when the function asks for it."""
         ref = service.settings.get("auth_ref") if service.trusted else None
         return self._access._replace(
@@ -125,10 +128,11 @@ class PythonCall:
             mask_text=self._context.secrets.mask_text,
             deadline=limits.deadline,
             cancel=limits.cancel,
+            files=files,
         )
 
     def _call_in_worker(
-        self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
+        self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
     ) -> dict[str, Any]:
         module_access.require_allowed(code)
         from cogcli.protocols.pythoncall.worker_pool import WorkerPool
@@ -155,9 +159,10 @@ class PythonCall:
             sandbox = sandbox_files(code.root, request.payload, self._context.reads)
         with self._workers.borrow(code, limits, sandbox) as worker:
             try:
-                return worker.call(worker_request, limits)
+                body, side.files = worker.call(worker_request, limits)
+                return body
             finally:
-                printed.text = worker.printed
+                side.text = worker.printed
 
 
 def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:

@@ -20,9 +20,12 @@ def call(
     payload: dict[str, Any],
     operations: dict[tuple[str, ...], PythonFunction],
     entered: Callable[[], None],
-) -> bytes:
-    """The JSON of what the function of a request gives; `entered` is called before the function is. `operations` keeps
-    the functions found. Raises the errors of a call, and whatever the function's module raises when it is imported."""
+) -> tuple[bytes, list[dict[str, Any]]]:
+    """The JSON of what the function of a request gives, and the files that it wrote.
+
+    `entered` is called before the function is. `operations` keeps the functions found. Raises the errors of a call, and
+    whatever the function's module raises when it is imported.
+    """
     deadline = time.monotonic() + request["seconds"]
     code = Code(request["service"], request["module"], request["root"], trusted=True)
     key = (*code[:3], request["operation"])
@@ -43,7 +46,8 @@ def call(
             lambda: is_online,
         )
     write_roots = tuple(map(tuple, request["write_roots"]))
-    access = HostAccess(write_roots=write_roots)
+    files: list[dict[str, Any]] = []
+    access = HostAccess(write_roots=write_roots, files=files)
     token = ACCESS.set(reads.allow(access) if reads else access)
     try:
         body = function_call.call_function(operation, payload, deadline, reads)
@@ -53,7 +57,7 @@ def call(
     problem = function_call.size_problem(operation.name, "reply", len(data), request["cap"])
     if problem:
         raise ResponseMappingError("response.size", problem, left=True)
-    return data
+    return data, files
 
 
 def no_wall_error(service_id: str, missing: str) -> RejectedError:

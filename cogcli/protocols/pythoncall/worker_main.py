@@ -137,7 +137,7 @@ def _serve(channel: int, missing_wall: str) -> None:
             try:
                 if missing_wall:
                     raise worker_call.no_wall_error(request["service"], missing_wall)
-                data = worker_call.call(request, payload, operations, partial(_send, channel, entered))
+                data, files = worker_call.call(request, payload, operations, partial(_send, channel, entered))
             finally:
                 for stream in (sys.stdout, sys.stderr):
                     with contextlib.suppress(Exception):
@@ -145,7 +145,8 @@ def _serve(channel: int, missing_wall: str) -> None:
         except BaseException as error:
             _send(channel, json.dumps({"n": number, "error": worker_call.error_payload(error)}).encode())
         else:
-            _send(channel, json.dumps({"n": number, "reply": True}).encode(), data)
+            head = {"n": number, "reply": True, **({"files": files} if files else {})}
+            _send(channel, json.dumps(head).encode(), data)
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -57,6 +58,18 @@ _WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
 _MAX_HEAD: Final = 1024 * 1024
 ENDING_SECONDS: Final = 2.0
 """How long to wait for the end of a worker's guard."""
+
+
+MOST_FILES: Final = 100
+"""Files that one call records (`cogcli.sdk.artifact`)."""
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class WorkerReply(NamedTuple):
+    """What a function gave, and the files that it wrote: path, size and hash of each."""
+
+    body: dict[str, Any]
+    files: list[dict[str, Any]]
 
 
 class WorkerRequest(NamedTuple):
@@ -120,8 +133,9 @@ class Worker:
         """Whether it has not been killed by us."""
         return not self._killed
 
-    def call(self, request: WorkerRequest, limits: CallLimits) -> dict[str, Any]:
-        """The function's result. Raises RuntimeErrorBase as an invoker does; the worker may have been ended then."""
+    def call(self, request: WorkerRequest, limits: CallLimits) -> WorkerReply:
+        """The function's result, and the files that it wrote. Raises RuntimeErrorBase as an invoker does; the worker
+        may have been ended then."""
         self._calls += 1
         self._entered = False
         with limits.cancel.on_cancel(self.kill):
@@ -137,7 +151,7 @@ class Worker:
                 text = f"what the worker wrote is not an answer: {error}"
                 raise TransportError("call.transport", text, left=self._entered) from error
 
-    def _reply(self, request: WorkerRequest, deadline: float) -> dict[str, Any]:
+    def _reply(self, request: WorkerRequest, deadline: float) -> WorkerReply:
         """The reply to the current call. Raises the error that the worker reports, and those of a broken answer."""
         code, reads = request.code, request.reads
         head = {
@@ -162,7 +176,7 @@ class Worker:
         body = loads(data, max_bytes=request.cap, max_nodes=len(data) + 1)
         if type(body) is not dict:
             raise ValueError("the reply is not an object")
-        return body
+        return WorkerReply(body, _files_of(answer.get("files", [])))
 
     def _next_answer(self, deadline: float) -> dict[str, Any]:
         answer = loads(self._channel.read_frame(_MAX_HEAD, deadline))
@@ -226,6 +240,21 @@ def _import_paths(environ: Mapping[str, str]) -> list[str]:
     """The import paths of this process, without the working directory and relative entries of `PYTHONPATH`."""
     dropped = relative_folders(environ.get(SEARCH_PATH, ""))
     return [place for place in sys.path if os.path.isabs(place) and place not in dropped]
+
+
+def _files_of(answer: Any) -> list[dict[str, Any]]:
+    """The files in a worker's answer. Raises ValueError for a malformed one."""
+    if type(answer) is not list or len(answer) > MOST_FILES or not all(map(_is_file, answer)):
+        raise ValueError("it does not say which files were written")
+    return answer
+
+
+def _is_file(value: Any) -> bool:
+    match value:
+        case {"path": str(), "size_bytes": size, "sha256": str(digest)}:
+            is_size = type(size) is int and 0 <= size < 2**53
+            return len(value) == 3 and is_size and _HASH.fullmatch(digest) is not None
+    return False
 
 
 def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
