@@ -97,16 +97,11 @@ def ineligible_error(
     all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     namer = _namer(catalog, selection)
-    text = f"{namer or '`--bind`'} names `{name}`"
-    if asked:
-        text = f"`{name}`"
-    elif selection.selection_source == "only":
-        text = f"its only binding `{name}`"
-    text += f": {tried[0].reason}"
-    for link in tried[1:]:
-        text += f"; its fallback `{link.binding_id}`: {link.reason}"
-    for link in beside:
-        text += f"; `{link.binding_id}`: {link.reason}"
+    beginning = f"`{name}`" if asked else _named_as(selection, namer)
+    parts = [f"{beginning}: {tried[0].reason}"]
+    parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
+    parts += [f"`{link.binding_id}`: {link.reason}" for link in beside]
+    text = "; ".join(parts)
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     if not asked:
         cures |= dict.fromkeys(_usable_instead(catalog, id, options))
@@ -116,6 +111,13 @@ def ineligible_error(
     if not asked and (binding is None or binding.capability != id):
         error.file = namer  # it has a problem of its own
     return error
+
+
+def _named_as(selection: Selection, namer: str) -> str:
+    """How the binding came to be named, as the beginning of a sentence."""
+    if selection.selection_source == "only":
+        return f"its only binding `{selection.primary_binding_id}`"
+    return f"{namer or '`--bind`'} names `{selection.primary_binding_id}`"
 
 
 def _namer(catalog: Catalog, selection: Selection) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
@@ -11,7 +11,7 @@ from cogcli.app.registry import Layers, open_registry, selection_options, untrus
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
 from cogcli.core.problems import ProblemsFound, sort_problems
-from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.binding_chain import ChainLink, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import conformance_needed, reasons
@@ -178,19 +178,15 @@ def _binding_state(
     catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
 ) -> tuple[str, str]:
     """`chosen`, `fallback`, `unusable` or `not named`, and why."""
-    selection, error = found.selection, found.error
+    selection = found.selection
     chain = selection.chain if selection else ()
-    for link in chain:
-        if link.binding_id == id and not link.eligible:
-            return "unusable", link.reason
-        if link.binding_id == id and error is None:
-            if link is chain[0]:
-                return "chosen", found.considered[-1].reason
-            before = (catalog.bindings.get(each.binding_id) for each in chain)
-            owner = next(each.id for each in before if each and each.fallback == id)
-            if id == first:
-                return "chosen", f"the fallback of `{owner}`, which cannot be used"
-            return "fallback", f"called where `{owner}` fails"
+    link = next((link for link in chain if link.binding_id == id), None)
+    if link and not link.eligible:
+        return "unusable", link.reason
+    if link and found.error is None:
+        if link is chain[0]:
+            return "chosen", found.considered[-1].reason
+        return _fallback_state(catalog, chain, id, is_first=id == first)
     binding = catalog.bindings[id]
     why = "; ".join(reason.text for reason in reasons(catalog, binding, given))
     if why:
@@ -202,6 +198,17 @@ def _binding_state(
     source, primary = selection.selection_source, selection.primary_binding_id
     listed = catalog.defaults.bindings.get(selection.capability_id, ()) if source == "policy" else ()
     return "not named", f"{source} names `{primary}`{' before it' if id in listed else ''}"
+
+
+def _fallback_state(
+    catalog: Catalog, chain: Sequence[ChainLink], id: str, *, is_first: bool
+) -> tuple[str, str]:
+    """The state of a fallback. `is_first`: no binding before it in the chain is eligible."""
+    before = (catalog.bindings.get(link.binding_id) for link in chain)
+    owner = next(binding.id for binding in before if binding and binding.fallback == id)
+    if is_first:
+        return "chosen", f"the fallback of `{owner}`, which cannot be used"
+    return "fallback", f"called where `{owner}` fails"
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:

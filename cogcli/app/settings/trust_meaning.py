@@ -576,6 +576,15 @@ def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
     if not new:
         yield f"{capability} has no safety block any more: it had {', '.join(sorted(map(str, old)))}"
         return
+    yield from _dropped_demands(capability, old, new)
+    for phase in GATES:
+        gates = {str(gate.get("capability")): gate for gate in _gates_in(new, phase)}
+        for gate in _gates_in(old, phase):
+            yield from _weaker_gate(capability, gate, gates.get(str(gate.get("capability"))))
+    yield from _wider_scope(capability, old, new)
+
+
+def _dropped_demands(capability: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     levels = [TRUST_RANKS.get(str(each.get("trust_level") or "sandbox"), 0) for each in (old, new)]
     if levels[1] < levels[0]:
         yield f"{capability}: trust_level {new.get('trust_level') or 'sandbox'}, was {old['trust_level']}"
@@ -583,10 +592,9 @@ def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{capability} no longer requires confirmation"
     if old.get("reversible") is False and new.get("reversible") is not False:
         yield f"{capability} no longer says that its effect cannot be undone"
-    for phase in GATES:
-        gates = {str(gate.get("capability")): gate for gate in _gates_in(new, phase)}
-        for gate in _gates_in(old, phase):
-            yield from _weaker_gate(capability, gate, gates.get(str(gate.get("capability"))))
+
+
+def _wider_scope(capability: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     targets, were = _texts(new.get("allowed_targets")), _texts(old.get("allowed_targets"))
     if were and not targets:
         yield f"{capability} may reach any target"

@@ -121,25 +121,31 @@ def _security(binding: Binding, service: Service, operation: OpenApiOperation) -
     """`wire.security`: no alternative is satisfied. A token supplies a single missing header."""
     if not operation.security:
         return
-    headers = (service.metadata.get("headers") or {}, binding.metadata.get("headers") or {})
-    given = {name.lower() for each in headers for name in each}
-    keys = (key.lower().partition(".") for key in binding.request)
-    given |= {name for place, _, name in keys if place == "header"}
-    lacking = [
-        [s for s in each if not s.header or s.header.lower() not in given] for each in operation.security
+    given = _given_headers(binding, service)
+    missing = [
+        [scheme for scheme in schemes if not scheme.header or scheme.header.lower() not in given]
+        for schemes in operation.security
     ]
+    # Only a header can be given: one more by the token, if there is one.
     tokens = 1 if "auth_ref" in service.settings else 0
-    if any(len(each) <= tokens and all(s.header for s in each) for each in lacking):
+    reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
+    if any(len(schemes) <= tokens for schemes in reachable):
         return
     wanted = " or ".join(" and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security)
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
     hint = "credentials in a query or a cookie, or of another kind, cannot be given"
-    for each in lacking:
-        if all(scheme.header for scheme in each):
-            named = [scheme.header for scheme in each if scheme.header != "Authorization"]
-            hint = f"add header {named[0]} to the service" if named else "add auth_ref to the service"
-            break
+    if reachable:
+        named = [scheme.header for scheme in reachable[0] if scheme.header != "Authorization"]
+        hint = f"add header {named[0]} to the service" if named else "add auth_ref to the service"
     yield ContractFinding("wire.security", "E", ("service",), message, hint)
+
+
+def _given_headers(binding: Binding, service: Service) -> set[str]:
+    """The names of the headers that the service, the binding and its request give, in lower case."""
+    written = [*(service.metadata.get("headers") or ()), *(binding.metadata.get("headers") or ())]
+    keys = (key.partition(".") for key in binding.request)
+    written += [name for place, _, name in keys if place.lower() == "header"]
+    return {name.lower() for name in written}
 
 
 def _parameters(
