@@ -12,8 +12,6 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import draw_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
-from cogcli.cli.run_report import failure_commands, flags_of
-from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
 from cogcli.events.envelope import Event
@@ -91,27 +89,20 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
-    found = [*continuations(shown, episode, now), *_after_failure(shown, episode)]
+    found = [*continuations(shown, episode, now), *_after_failure(context, shown, episode)]
     return [f"cogcli {text}{context.again}" for text in found]
 
 
-def _after_failure(shown: TracedEpisode, episode: str) -> list[str]:
+def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) -> list[str]:
     """The commands that the failed run itself ended with, but for the one that is being answered."""
     root = shown.fold.root
     if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
         return []
     if shown.unsealed or shown.out_of_disk:
         return []
-    from cogcli.runs.rerun_point import rerun_point_of
+    from cogcli.cli.after_failure import commands_after_failure
 
-    started = next((event for event in shown.log if event.event_type == "run.started"), None)
-    options = object_of(object_of(started.payload).get("options")) if started else {}
-    steps = {step.id: step.status for step in root.own}
-    point = rerun_point_of(steps, root.error.step or "", shown.log)
-    level = str(options.get("trust_level") or "standard")
-    confirmed = map(str, list_of(options.get("confirmed_capabilities")))
-    flags = flags_of(point, "" if level == "standard" else level, confirmed)
-    found = failure_commands(episode, root.error.json, point, flags or "")
+    found = commands_after_failure(context, root, shown.log, episode)
     answered = shown.flags.io and shown.only == root.error.step
     return [line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)]
 

@@ -4,7 +4,7 @@ how often and how long, the request as a shell command, and a binding that can b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -20,7 +20,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
 
-_UNREACHABLE = ("call.transport", "call.timeout", "call.circuit-open")
+UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
 def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def failed_call(events: Iterable[Event], error: dict[str, Any], catalog: Catalog
     if not sent:
         return {}
     found: dict[str, Any] = {"tried": list(_lines(sent)), "curl": _curl(sent[-1], catalog)}
-    if error["code"] in _UNREACHABLE:
-        found["instead"] = offline = _offline(error, catalog)
+    if error["code"] in UNREACHABLE:
+        found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
         if not error.get("hint"):
             found["hint"] = (
                 f"without the network: --bind {offline}" if offline else _where_it_is(error, catalog)
@@ -88,9 +88,8 @@ def _where_it_is(error: dict[str, Any], catalog: Catalog | None) -> str:
     return f"is `{service.id}` running? its address is `base_url` in {service.file}"
 
 
-def _offline(error: dict[str, Any], catalog: Catalog | None) -> str:
+def offline_binding(capability: str, catalog: Catalog | None) -> str:
     """`CAP=BINDING` for a trusted binding of the capability that can be called in this process; empty without one."""
-    capability = text_of(error.get("capability"))
     for name in catalog.bindings_of.get(capability, ()) if catalog else ():
         binding = catalog.bindings[name] if catalog else None
         service = catalog.services.get(binding.service) if catalog and binding else None

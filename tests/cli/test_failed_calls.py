@@ -133,13 +133,14 @@ def test_trace_ends_with_the_commands_that_the_run_ended_with(away: Any, kept: b
         )
     flags = ("--trust-level", "elevated", "--confirm", "demo.text.ask")
     failed = away.run("run", "demo.asks", "-p", "text=x", *flags, "--no-fallback").assert_exit(6)
-    expected = [line for line in failed.err.splitlines() if "cogcli " in line and "--bind" not in line][-2:]
+    expected = [line for line in failed.err.splitlines() if "cogcli " in line][-3:]
     traced = away.run("trace", "@last").assert_ok()
     assert traced.err.splitlines() == expected
+    assert expected[2].endswith("--bind demo.text.ask=near")
     assert ("--from ask" in expected[1]) is kept
     assert "--trust-level elevated --confirm demo.text.ask" in expected[1]
     closer = away.run("trace", "@last", "--step", "ask", "--io").assert_ok()
-    assert closer.err.split() == ["next:", *expected[1].split()]
+    assert closer.err.split() == ["next:", *expected[1].split(), *expected[2].split()]
     assert away.run("trace", "@last", "--json").json["trace"]["next"] == [
         line.removeprefix("next:").strip() for line in expected
     ]

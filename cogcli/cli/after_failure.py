@@ -1,0 +1,44 @@
+"""The commands that a failed run ended with, from its log: what `trace` ends with as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cogcli.app.registry import open_registry
+from cogcli.cli.context import CommandContext
+from cogcli.cli.run_report import failure_commands, flags_of
+from cogcli.core.errors import CogcliError
+from cogcli.core.jsonvalue import list_of
+from cogcli.declarations.call_records import RunError
+from cogcli.events.envelope import Event
+from cogcli.report.run_view import RunView
+from cogcli.runs.failed_call import UNREACHABLE, offline_binding
+from cogcli.runs.rerun_point import rerun_point_of
+
+
+def commands_after_failure(
+    context: CommandContext, run: RunView, log: Sequence[Event], episode: str
+) -> Iterator[str]:
+    """The commands after the root run of a log failed, without the tool's name; `episode` names it in them."""
+    if run.error is None:
+        return
+    options = run.start.options if run.start else {}
+    steps = {step.id: step.status for step in run.own}
+    point = rerun_point_of(steps, run.error.step or "", log)
+    level = str(options.get("trust_level") or "standard")
+    confirmed = map(str, list_of(options.get("confirmed_capabilities")))
+    flags = flags_of(point, "" if level == "standard" else level, confirmed)
+    error = {**run.error.json, "instead": _offline_binding(context, run.skill, run.error)}
+    yield from failure_commands(episode, error, point, flags or "")
+
+
+def _offline_binding(context: CommandContext, skill: str, error: RunError) -> str:
+    """`CAP=BINDING` for a binding that needs no network, of a call that reached no service. Empty where the registry
+    has none, or cannot be read."""
+    if error.code not in UNREACHABLE or not error.capability:
+        return ""
+    try:
+        catalog = open_registry(context.settings).for_run("skill", skill).reach(skill)
+    except CogcliError:
+        return ""
+    return offline_binding(error.capability, catalog)
