@@ -20,6 +20,7 @@ from cogcli.governance.verdict import Verdict, mode_under
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack import MODES, Pack
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.registry import Registry
 from cogcli.specs.skill_tools import find_tool, skill_tools, tool_names
 
 _POLICY: Final = "/policy_layer"
@@ -83,6 +84,18 @@ class _LocatedPack(NamedTuple):
     path: str
 
 
+def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> EnvironmentRefusal:
+    if open_registry(settings).paths("pack", id):
+        return EnvironmentRefusal(
+            "pack.unknown",
+            f"no pack `{id}` but that of the project, which is not trusted",
+            hint="a project's packs count once it is trusted",
+            next=("cogcli config trust",),
+        )
+    hint = suggestion(id, registry.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
+    return EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+
+
 def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = None) -> _LocatedPack:
     """The reference that a name stands for, and the file; of a file the reference is empty. `run_of`: the kind and id
     that is run, whose layers count; an empty id for that of the pack."""
@@ -99,16 +112,8 @@ def _locate(settings: Settings, name: str, *, run_of: tuple[str, str] | None = N
     if run_of is not None:
         registry = registry.for_run(run_of[0], run_of[1] or id)
     paths = registry.paths("pack", id)
-    if not paths and open_registry(settings).paths("pack", id):
-        raise EnvironmentRefusal(
-            "pack.unknown",
-            f"no pack `{id}` but that of the project, which is not trusted",
-            hint="a project's packs count once it is trusted",
-            next=("cogcli config trust",),
-        )
     if not paths:
-        hint = suggestion(id, registry.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
-        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+        raise _unknown_pack_error(settings, registry, id)
     if len(paths) == 1:
         return _LocatedPack(reference, paths[0])
     hashes = registry.packs(id)

@@ -165,8 +165,13 @@ def _after(later: Sequence[Event]) -> Iterator[dict[str, str]]:
     spent = next((event for event in later if event.event_type == "budget.exceeded"), None)
     closing = next((event for event in later if row_of(event.event_type).closes), None)
     code = ((closing.payload.get("error") or {}).get("code") or "") if closing else ""
-    asked = next((event for event in later if row_of(event.event_type).asks), None)
-    reached = "passed" if started or spent else "refused" if code else "asked" if asked else "not reached"
+    if started or spent:
+        reached = "passed"
+    elif code:
+        reached = "refused"
+    else:
+        is_asked = any(row_of(event.event_type).asks for event in later)
+        reached = "asked" if is_asked else "not reached"
     yield _stage("safety", reached, code if reached == "refused" else "")
     if reached == "passed":
         yield _stage("budget", "passed" if started else "exceeded", spent.payload["key"] if spent else "")

@@ -88,25 +88,29 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     schemes = object_of(components.get("securitySchemes"))
     used = [name for name in _used_schemes(document.value) if name in schemes]
     for name in used:
-        scheme = object_of(schemes[name])
-        kind, said = scheme.get("type"), str(scheme.get("scheme")).lower()
-        header = (
-            str(scheme.get("name")) if kind == "apiKey" and scheme.get("in") == "header" else "Authorization"
-        )
-        is_basic = kind == "http" and said == "basic"
-        is_bearer = kind in _BEARER or (kind == "http" and said == "bearer")
-        is_key = kind == "apiKey" and scheme.get("in") == "header" and is_settable(header)
-        if header.lower() in taken or not (is_basic or is_bearer or is_key):
+        header, way = _header_of(object_of(schemes[name]))
+        if not way or header.lower() in taken:
             continue
         taken[header.lower()] = name
-        if is_bearer:
+        if way == "bearer":
             token = f"{prefix}_TOKEN"
-        elif is_basic:
+        elif way == "basic":
             headers[header] = f"Basic ${{{prefix}_BASIC}}"
         else:
-            number = "" if len(headers) == 0 else f"_{len(headers) + 1}"
+            number = "" if not headers else f"_{len(headers) + 1}"
             headers[header] = f"${{{prefix}_API_KEY{number}}}"
     return Credentials(token, headers, frozenset(taken.values()))
+
+
+def _header_of(scheme: dict[str, Any]) -> tuple[str, str]:
+    """The header that a security scheme uses, and how: `bearer`, `basic` or `key`; empty for any other scheme."""
+    kind, http_scheme = scheme.get("type"), str(scheme.get("scheme")).lower()
+    if kind == "apiKey" and scheme.get("in") == "header":
+        header = str(scheme.get("name"))
+        return header, "key" if is_settable(header) else ""
+    if kind in _BEARER or (kind == "http" and http_scheme == "bearer"):
+        return "Authorization", "bearer"
+    return "Authorization", "basic" if kind == "http" and http_scheme == "basic" else ""
 
 
 def _used_schemes(value: dict[str, Any]) -> list[str]:

@@ -93,29 +93,31 @@ def _problems(
 ) -> Iterator[DoctorCheck]:
     """The problems in the files of a service and its bindings, a check per code. Variables that are not set are a note
     where the service is not `used`: no call needs them."""
-    bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
-    by_code: dict[str, list[Problem]] = {}
-    for problem in found.problems:
-        of_service = problem.file == service.file and f"{problem.path}/".startswith(
-            "".join(f"/{part}" for part in service.at) + "/"
-        )
-        if problem.code in CODES and (of_service or problem.file in bindings):
-            by_code.setdefault(problem.code, []).append(problem)
-    for code, problems in by_code.items():
+    for code, problems in _problems_by_code(found, service).items():
         texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-        text = (
-            unset_variables_text([text.split("`")[1] for text in texts], environ)
-            if code == "env.missing" and len(texts) > 1
-            else "; ".join(texts)
-        )
-        details = tuple(map(place_of, problems))
-        # An import that only some function does.
-        mild = code == "service.module" and all(problem.severity == "W" for problem in problems)
-        status = "warning" if mild else "error"
+        text = "; ".join(texts)
+        if code == "env.missing" and len(texts) > 1:
+            text = unset_variables_text([text.split("`")[1] for text in texts], environ)
+        # An import may fail only under a changed search path.
+        is_mild = code == "service.module" and all(problem.severity == "W" for problem in problems)
+        status = "warning" if is_mild else "error"
         if code == "env.missing" and not used:
             status, text = "skipped", f"{text}; what is called as things are does not need it"
+        details = tuple(map(place_of, problems))
         yield DoctorCheck("services", service.id, status, text, details, "\n".join(fixes))
+
+
+def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[Problem]]:
+    """The problems that doctor reports of a service and its bindings, by code."""
+    bindings = {binding.file for binding in found.catalog.bindings.values() if binding.service == service.id}
+    place = "".join(f"/{part}" for part in service.at)
+    by_code: dict[str, list[Problem]] = {}
+    for problem in found.problems:
+        of_service = problem.file == service.file and f"{problem.path}/".startswith(f"{place}/")
+        if problem.code in CODES and (of_service or problem.file in bindings):
+            by_code.setdefault(problem.code, []).append(problem)
+    return by_code
 
 
 def _unusable(service: Service) -> Iterator[DoctorCheck]:
