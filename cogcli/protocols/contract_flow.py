@@ -96,31 +96,37 @@ def _response(
         field = capability.outputs.get(name)
         if field is None or not isinstance(source, str) or not RESPONSE_PATH.fullmatch(source):
             continue
-        path = ("response", name)
+        segments = source.split(".")[1:]
         if not reply:
             if field.required and field.default is None:
                 message = f"`{source}`: {wire.title} is a notification and is never answered"
-                yield ContractFinding("wire.response", "E", path, message, "map no required output")
-            continue
-        segments = source.split(".")[1:]
-        if _OURS in segments:
-            continue
-        steps = [schema_at(schema, segments) for schema in reply]
-        found = [step for step in steps if step is not None]
-        named = [step for step in found if not step.undeclared]
-        silent = [schema is UNDESCRIBED for schema in reply]
-        if any(silent) and len(named) == sum(silent):
-            message = f"`{source}`: nothing describes the reply of {wire.title}"
-            hint = "look at a real reply, whether this is in it"
-            yield ContractFinding("wire.response", "W", path, message, hint)
-            continue
-        if not named:
-            severity: Any = "W" if found else "E"
-            said = "is not described in" if found else "is not in"
-            message = f"`{source}` {said} the reply of {wire.title}"
-            yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
-            continue
+                hint = "map no required output"
+                yield ContractFinding("wire.response", "E", ("response", name), message, hint)
+        elif _OURS not in segments:
+            yield from _response_path(name, source, segments, field, wire, reply)
+
+
+def _response_path(
+    name: str, source: str, segments: list[str], field: FieldSpec, wire: OperationContract,
+    reply: tuple[Any, ...],
+) -> Iterator[ContractFinding]:  # fmt: skip
+    """Findings about the path of one output into a reply."""
+    path = ("response", name)
+    steps = [schema_at(schema, segments) for schema in reply]
+    found = [step for step in steps if step is not None]
+    named = [step for step in found if not step.undeclared]
+    undescribed = sum(schema is UNDESCRIBED for schema in reply)
+    if undescribed and len(named) == undescribed:
+        message = f"`{source}`: nothing describes the reply of {wire.title}"
+        hint = "look at a real reply, whether this is in it"
+        yield ContractFinding("wire.response", "W", path, message, hint)
+    elif named:
         yield from _output(name, source, named, len(named) < len(steps), field, wire)
+    else:
+        severity: Any = "W" if found else "E"
+        said = "is not described in" if found else "is not in"
+        message = f"`{source}` {said} the reply of {wire.title}"
+        yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
 
 
 def _output(

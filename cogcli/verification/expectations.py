@@ -41,11 +41,7 @@ def judge(case: SkillCase, outcome: CaseOutcome) -> list[Check]:
         checks.append(_check(case, "error code", expect["code"], found, "expect", "code"))
     checks += [_output(case, outcome, name) for name in expect.get("outputs") or ()]
     for number, one in enumerate(expect.get("checks") or ()):
-        failure = "" if outcome.state is None else _failure(one, outcome.state)
-        failure = "nothing ran" if outcome.state is None else failure
-        told = "" if one["op"] == "verbatim_in" and not failure else short(one.get("value"), 40)
-        name = f"{one['path']} {one['op']} {told}".rstrip()
-        checks.append(_told(case, name, failure, "expect", "checks", number))
+        checks.append(_state_check(case, outcome, number, one))
     for path, status in (expect.get("steps") or {}).items():
         near = suggestion(path, outcome.steps) if outcome.steps else ""
         found = outcome.steps.get(path, f"no such step{near and f'; {near}'}")
@@ -54,6 +50,15 @@ def judge(case: SkillCase, outcome: CaseOutcome) -> list[Check]:
         made = outcome.calls.get(capability, 0)
         checks.append(_check(case, f"calls of {capability}", count, made, "expect", "calls", capability))
     return checks
+
+
+def _state_check(case: SkillCase, outcome: CaseOutcome, number: int, expected: dict[str, Any]) -> Check:
+    """The check of one value in the state of the run."""
+    failure = "nothing ran" if outcome.state is None else _failure(expected, outcome.state)
+    is_hidden = expected["op"] == "verbatim_in" and not failure
+    shown = "" if is_hidden else short(expected.get("value"), 40)
+    name = f"{expected['path']} {expected['op']} {shown}".rstrip()
+    return _told(case, name, failure, "expect", "checks", number)
 
 
 def changed_outputs(case: SkillCase, outcome: CaseOutcome) -> dict[str, Any]:
