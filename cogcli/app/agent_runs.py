@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from cogcli.cognition.invocation import NO_MODEL, Invocation, recorded_invocatio
 from cogcli.cognition.loop import Stores, agent_run
 from cogcli.cognition.model_calls import OnResponse, is_outcome
 from cogcli.cognition.progress import EndedRun
-from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.events.envelope import Event
 from cogcli.runs.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
@@ -53,27 +52,31 @@ def stores_of(settings: Settings, invocation: Invocation) -> Stores:
 
 def _remember(
     settings: Settings, invocation: Invocation, content: dict[str, Any], run_id: str, at: str
-) -> None:
-    """Store the proposals of a turn, and its calls as a capture; storing them again changes nothing. Where the store
-    cannot be written nothing is lost: the proposals are in the log."""
+) -> CogcliError | None:
+    """Store the proposals of a turn, and its calls as a capture; storing them again changes nothing. The error where
+    the store cannot be written: nothing is lost, since the proposals are in the log."""
     pack, user = invocation.pack, invocation.request.user
     impression = {"turn": content["turn"], "calls": content["calls"]}
-    with suppress(EnvironmentRefusal), open_memory(settings) as store:
-        store.capture(pack.tenant, user.user_id, run_id=run_id, content=impression, at=at)
-        store.propose_all(
-            pack.tenant,
-            user.user_id,
-            content["proposals"],
-            pack.memory,
-            consent=user.consent,
-            run_id=run_id,
-            at=at,
-        )
+    try:
+        with open_memory(settings) as store:
+            store.capture(pack.tenant, user.user_id, run_id=run_id, content=impression, at=at)
+            store.propose_all(
+                pack.tenant,
+                user.user_id,
+                content["proposals"],
+                pack.memory,
+                consent=user.consent,
+                run_id=run_id,
+                at=at,
+            )
+    except EnvironmentRefusal as error:
+        return error
+    return None
 
 
-def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None:
-    """Keep a run as an interaction of its user, and what it adds to its conversation; again changes nothing. Where the
-    store cannot be written all of it is in the log."""
+def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> CogcliError | None:
+    """Keep a run as an interaction of its user, and what it adds to its conversation; again changes nothing. The error
+    where the store cannot be written: all of it is in the log."""
     pack, request = invocation.pack, invocation.request
     query = request.message
     if ended.withheld:
@@ -102,8 +105,11 @@ def _finish(settings: Settings, invocation: Invocation, ended: EndedRun) -> None
     )
     counts = invocation.safety_mode != "read_only"
     session = _continued(invocation.fetched.session, ended)
-    with suppress(EnvironmentRefusal):
+    try:
         consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
+    except EnvironmentRefusal as error:
+        return error
+    return None
 
 
 def _continued(stored: dict[str, Any] | None, ended: EndedRun) -> SessionSnapshot | None:

@@ -15,6 +15,7 @@ from cogcli.cognition.planner import Candidate, Planner, TurnPlan, decision_of
 from cogcli.cognition.reasoning import Reasoning
 from cogcli.cognition.turn_record import TurnRecord
 from cogcli.core.canonical import digest_of
+from cogcli.core.errors import CogcliError
 from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.engine.outcome import RunOutcome
@@ -25,8 +26,9 @@ from cogcli.governance.guardrails import matching
 from cogcli.governance.loop_guard import LoopGuard, LoopTrip
 from cogcli.specs.pack import Guardrail
 
-Remember = Callable[[dict[str, Any], str, str], None]
-"""Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time."""
+Remember = Callable[[dict[str, Any], str, str], CogcliError | None]
+"""Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time. The error where the
+store cannot be written: the run goes on, and its log has all of it."""
 
 
 class EndedRun(NamedTuple):
@@ -51,8 +53,8 @@ class EndedRun(NamedTuple):
     """Why no store keeps the text of the message; empty if the stores keep it."""
 
 
-Finish = Callable[[EndedRun], None]
-"""Stores what a run leaves."""
+Finish = Callable[[EndedRun], CogcliError | None]
+"""Stores what a run leaves; the error as above."""
 
 
 class Progress:

@@ -173,4 +173,4 @@ def _consolidate(loop: Progress) -> None:
     if loop.remember is not None and given.safety_mode != "read_only":
         calls = [{"capability": each["capability"], "status": each["status"]} for each in loop.effects]
         content = {"turn": loop.turn, "calls": calls, "proposals": proposals}
-        loop.remember(content, run.state.run_id, at)
+        loop.root.engine.note_not_stored(loop.remember(content, run.state.run_id, at))

@@ -58,6 +58,8 @@ class Finished(NamedTuple):
     state: ExecutionState
     steps: dict[str, str]
     fallbacks: tuple[Fallback, ...] = ()
+    not_stored: tuple[CogcliError, ...] = ()
+    """Why a store does not have what the run learned."""
 
 
 class Limit(NamedTuple):
@@ -166,7 +168,9 @@ class RootRun:
         results = run.state.step_results
         ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
-        return Finished(outcome, run.state, statuses, tuple(self.engine.fallbacks))
+        return Finished(
+            outcome, run.state, statuses, tuple(self.engine.fallbacks), tuple(self.engine.not_stored)
+        )
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
         """Append the event of a plan, run its steps over the state of this run, and give the RunOutcome by how they

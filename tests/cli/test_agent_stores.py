@@ -72,7 +72,10 @@ def test_a_memory_that_cannot_be_written_changes_nothing_of_the_run(desk: Projec
         memory(desk).with_name(f"memory.db{ending}").unlink(missing_ok=True)
     fail(memory(desk))
     before = memory(desk).read_bytes() if memory(desk).is_file() else b""
-    (desk.installed if _HELD else desk.run)(*YES).assert_ok()
+    resumed = (desk.installed if _HELD else desk.run)(*YES, "--json").assert_ok()
+    (warning,) = resumed.json["warnings"]
+    assert warning["message"].startswith("the log has what the run learned, its store does not: ")
+    assert f"warning[{warning['code']}]" in resumed.err
     while _HELD:
         _HELD.pop().close()
     assert [each["class"] for each in proposed(desk)] == [
