@@ -204,42 +204,75 @@ def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> Dec
     return found
 
 
+class _StartPlace(NamedTuple):
+    """Where a program of a service is started: the project, the root of its service, and the working directory."""
+
+    project: str
+    home: str
+    folder: str
+
+    def holds_file(self, path: str) -> bool:
+        """Whether a path leads to a file of the project or of the root."""
+        return _is_of(path, self.project, self.home, stat.S_ISREG)
+
+    def holds_folder(self, path: str) -> bool:
+        """Whether a path leads to a directory of the project or of the root."""
+        return _is_of(path, self.project, self.home, stat.S_ISDIR)
+
+
 def _add_program_files(
     found: DecidingFiles, program: Program, path: str, project: str, environ: Mapping[str, str]
 ) -> None:
     """Add the files of the project that a program, found at `path`, runs or loads."""
     root, _, command, args, cwd, _, variables = program
     home = os.path.join(project, root)
-    place = os.path.join(home, cwd)
-    given = [os.path.join(place, part) for arg in args for part in _names_in(arg)]
+    start = _StartPlace(project, home, os.path.join(home, cwd))
+    given = [os.path.join(start.folder, part) for arg in args for part in _names_in(arg)]
     values = {_expanded(text, environ) for text in variables}
-    set_to = [os.path.join(place, part) for value in values for part in _names_in(value)]
-    loaded = (each + ending for each in (*given, *set_to) if _is_short(each, place) for ending in _RUN)
-    for each in (path, *given, *set_to, *loaded):
-        if _is_of(each, project, home, stat.S_ISREG):
-            found.add_file(each)
-    for folder in set_to:
-        if _is_of(folder, project, home, stat.S_ISDIR):
-            found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
-    scripts = [each for each in (path, *given) if _is_of(each, project, home, stat.S_ISREG)]
+    set_to = [os.path.join(start.folder, part) for value in values for part in _names_in(value)]
+    _add_named_paths(found, start, [path, *given], set_to)
+    scripts = [each for each in (path, *given) if start.holds_file(each)]
     runs_folder = any(os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED)
     starts_project = os.path.splitext(os.path.basename(command))[0] in _LAUNCHERS
     if scripts or runs_folder or starts_project or any(map(_CODE.match, args)):
-        # A program loads from the folder of its script, from its working directory, and from where its script says.
-        folders = {home, place, *(os.path.dirname(os.path.realpath(each)) for each in scripts)}
-        for folder in sorted(folders | set(map(os.path.dirname, scripts))):
-            if _is_of(folder, project, home, stat.S_ISDIR):
-                found.add_tree(folder, _is_loaded, _is_of_project, installed=False)
+        _add_script_folders(found, start, scripts)
+    _add_packages_of(found, start, path)
+    # Python runs a folder that holds this file as it runs a module.
+    run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
+    for named in (*run, *(os.path.join(start.folder, module) for module in _modules_run(args))):
+        found.add_file(f"{named}.py")
+        _add_package(found, named)
+
+
+def _add_named_paths(found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]) -> None:
+    """Add what a command names in its words (`given`) and its variables (`set_to`), also without its ending."""
+    named = [*given, *set_to]
+    short = [each for each in named[1:] if _is_short(each, start.folder)]
+    for each in (*named, *(each + ending for each in short for ending in _RUN)):
+        if start.holds_file(each):
+            found.add_file(each)
+    for folder in set_to:
+        if start.holds_folder(folder):
+            found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
+
+
+def _add_script_folders(found: DecidingFiles, start: _StartPlace, scripts: list[str]) -> None:
+    """Add the folders that a program loads from: its script's, its working directory, and where a link leads."""
+    folders = {start.home, start.folder}
+    for script in scripts:
+        folders |= {os.path.dirname(script), os.path.dirname(os.path.realpath(script))}
+    for folder in sorted(folders):
+        if start.holds_folder(folder):
+            found.add_tree(folder, _is_loaded, _is_of_project, installed=False)
+
+
+def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> None:
+    """Add the files that Python runs at its start in the packages of a virtual environment."""
     for folder in _package_folders(path):
-        if _is_of(folder, project, home, stat.S_ISDIR):
+        if start.holds_folder(folder):
             found.folders.add(folder)
             for name in filter(_is_run_at_start, os.listdir(folder)):
                 found.add_file(os.path.join(folder, name))
-    # Python runs a folder that holds this file as it runs a module.
-    run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
-    for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
-        found.add_file(f"{named}.py")
-        _add_package(found, named)
 
 
 def _is_read(path: str) -> bool:
