@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -76,31 +76,36 @@ def _checked(
 ) -> Checked:  # fmt: skip
     skill = catalog.skills[id]
     base = CheckResult(id, SKIPPED, subject=" ".join(skill.description.split()), file=skill.file)
-    if any(one.status == SKIPPED and one.code == UNTRUSTED for _, one in ran):
+    if any(result.status == SKIPPED and result.code == UNTRUSTED for _, result in ran):
         need = Need("trust", "its layer is not trusted", "cogcli config trust")
         return Checked(base._replace(reason=need.sentence), (need,))
     lacking = {case.id: need for case, _ in ran for need in _lacking_extra(runs.get(case.id))}
-    failed = next((one for _, one in ran if one.status == FAILED and one.id not in lacking), None)
-    if failed is not None:
+    failures = (result for _, result in ran if result.status == FAILED and result.id not in lacking)
+    if failed := next(failures, None):
         reason = f"{failed.id}: {failed.reason}"
         return Checked(base._replace(status=FAILED, reason=reason, code=failed.code or "test.failed"))
     outside = dict(_outside(settings, catalog, id))
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())
-    good = [(case, result) for case, result in ran if case.expect.get("exit_code", OK) == OK]
+    ends_well = [(case, result) for case, result in ran if case.expect.get("exit_code", OK) == OK]
     passed = [
-        (case, result)
-        for case, result in good
+        result
+        for case, result in ends_well
         if result.status == PASSED and outside.keys().isdisjoint(runs[case.id].catalog.stubbed)
     ]
     if not needs and not passed:
-        unmet = [need for case, _ in good for need in unmet_needs(settings, case)]
-        needs = tuple(dict.fromkeys([*lacking.values(), *unmet]))
-        needs = needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
+        needs = _needs_of_cases(settings, [case for case, _ in ends_well], lacking.values())
     if needs:
         return Checked(base._replace(reason=needs[0].sentence), needs)
-    took = sum(result.ms or 0 for _, result in passed)
-    return Checked(base._replace(status=PASSED, checks=passed[0][1].checks, ms=took))
+    took = sum(result.ms or 0 for result in passed)
+    return Checked(base._replace(status=PASSED, checks=passed[0].checks, ms=took))
+
+
+def _needs_of_cases(settings: Settings, cases: list[SkillCase], lacking: Iterable[Need]) -> tuple[Need, ...]:
+    """What a skill needs of which no case passed: what the cases lack, else a case that runs it."""
+    unmet = [need for case in cases for need in unmet_needs(settings, case)]
+    needs = tuple(dict.fromkeys([*lacking, *unmet]))
+    return needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
 
 
 def _lacking_extra(run: CaseRun | None) -> Iterator[Need]:
