@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.redact import MASK
-from cogcli.declarations.events import row_of
-from cogcli.declarations.governance_events import IN_DOUBT
+from cogcli.declarations.event_type import Payload
+from cogcli.declarations.events import RunStarted, StepCompleted
+from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.events.envelope import Event
+from cogcli.events.typed_payload import recorded_payload
 from cogcli.governance.run_policy import (
     Facts,
     JudgedCall,
@@ -50,22 +52,22 @@ class Redecided(NamedTuple):
         """Whether the call is decided otherwise than the log says: another verdict, gate or obligations."""
         if self.verdict is None:
             return False
-        recorded = self.event.payload
-        before = recorded["verdict"], recorded.get("gate") or "", set(recorded.get("obligations") or ())
+        recorded = PolicyDecided.of(self.event.payload)
+        before = recorded.verdict, recorded.gate or "", set(_given(recorded.obligations))
         return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
 
 
 def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     """What would decide about the calls of a recorded run under a pack. Where the pack has not the intent, or a lower
     ceiling, its calls are denied: nothing is refused."""
+    start = RunStarted.of(started.payload)
     request = PolicyRequest.recorded(started.payload) or PolicyRequest()
     own, given = pack.defaults.safety_mode, request.safety_mode
-    requester = _requester(pack, request, object_of(started.payload.get("agent")))
+    requester = _requester(pack, request, start.agent or {})
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
-    slots = slots_of(intent, started.payload["inputs"]) if intent else {}
-    tool = NESTED + started.payload["skill"]["id"]
-    of_skill = None if started.payload.get("agent") else OwnSkill(tool, started.payload["inputs"])
+    slots = slots_of(intent, start.inputs) if intent else {}
+    of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
     return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
 
 
@@ -90,9 +92,10 @@ def decide_again(
     """The decisions of a log in order, each decided again by a policy; `recorded` is that of the run."""
     fold = _DecisionFold(catalog, recorded, policy)
     for event in events:
-        if event.event_type == "policy.decided" and event.payload.get("rule") != IN_DOUBT:
-            yield fold.redecide(event)
-        fold.apply(event)
+        payload = recorded_payload(event)
+        if isinstance(payload, PolicyDecided) and payload.rule != IN_DOUBT:
+            yield fold.redecide(event, payload)
+        fold.apply(event, payload)
 
 
 class _DecisionFold:
@@ -100,50 +103,49 @@ class _DecisionFold:
 
     def __init__(self, catalog: Catalog, recorded: RunPolicy, policy: RunPolicy) -> None:
         self._catalog, self._recorded, self._policy = catalog, recorded, policy
-        self._started: dict[str, Any] = {}
+        self._started: RunStarted | None = None
         self._states: RunStates = {}
         self._answers: dict[str, Event] = {}
         self._asked: dict[tuple[str | None, str | None], tuple[str, str]] = {}
         self._lifted: dict[tuple[str | None, str | None], frozenset[tuple[str, str]]] = {}
         self._turn, self._now = 1, ""
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event, payload: Payload) -> None:
         """Take up an event."""
-        row, payload = row_of(event.event_type), event.payload
-        if event.event_type == "run.started":
-            self._started = self._started or payload
         apply_to_runs(self._states, event)
-        if row.resolves:
+        if isinstance(payload, RunStarted):
+            self._started = self._started or payload
+        if payload.event.resolves:
             self._answers[event.id] = event
-        if not row.one_process_only:
+        if not payload.event.one_process_only:
             self._now = event.timestamp
-        if event.event_type == "step.completed" and (called := called_by(payload)):
+        if isinstance(payload, StepCompleted) and (called := called_by(event.payload)):
             for each in {id(one): one for one in (self._recorded, self._policy)}.values():
-                each.learn(called, payload.get("output") or {}, event.timestamp)
-        if type(payload.get("turn")) is int:
-            self._turn = payload["turn"]
+                each.learn(called, payload.output or {}, event.timestamp)
+        if type(turn := getattr(payload, "turn", None)) is int:
+            self._turn = turn
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
             observe(event)
 
-    def redecide(self, event: Event) -> Redecided:
+    def redecide(self, event: Event, decided: PolicyDecided) -> Redecided:
         """What the policy says of the call of a recorded decision."""
-        payload, key = event.payload, (event.run_id, event.step_id)
+        key = event.run_id, event.step_id
         answer = self._answers.get(event.caused_by or "")
         if answer is not None and key in self._asked:
             self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
-        self._asked[key] = (payload["verdict"], payload.get("gate") or "")
+        self._asked[key] = (decided.verdict or "", decided.gate or "")
         lifted = self._lifted.get(key, frozenset())
-        capability = find_tool(self._catalog, payload.get("capability") or "")
+        capability = find_tool(self._catalog, decided.capability or "")
         state = self._states.get(event.run_id)
-        if capability is None or state is None or not isinstance(payload.get("input"), dict):
+        if capability is None or state is None or decided.input is None:
             return Redecided(event, None, None, lifted, "the log does not hold its arguments")
         now = answer.timestamp if answer else self._now
         self._policy.turn = self._turn
-        before = self._policy.replace_facts(KnownFacts(self._facts_now(payload)))
+        before = self._policy.replace_facts(KnownFacts(self._facts_now(decided)))
         case = self._policy.case(
             capability,
-            payload["input"],
-            RunState(state.inputs, state.vars, state.outputs, now, tuple(payload.get("inside") or ())),
+            decided.input,
+            RunState(state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())),
             event.step_id or "",
             self._services(capability.id),
         )
@@ -155,9 +157,9 @@ class _DecisionFold:
             verdict = verdict.lifted()
         return Redecided(event, case, verdict, lifted)
 
-    def _facts_now(self, payload: Mapping[str, Any]) -> Facts:
+    def _facts_now(self, decided: PolicyDecided) -> Facts:
         """The facts of the decision, with those of the run's calls as this pack declares them."""
-        learned, known = self._policy.facts, object_of(payload.get("facts"))
+        learned, known = self._policy.facts, decided.facts or {}
         if self._policy is self._recorded:
             return {**learned, **known}
         found = {slot: dict(each) for slot, each in known.items()}
@@ -170,8 +172,13 @@ class _DecisionFold:
         return found
 
     def _services(self, capability_id: str) -> tuple[str, ...]:
-        chosen = object_of(object_of(self._started.get("selection")).get(capability_id))
+        chosen = object_of(self._started.selection.get(capability_id)) if self._started else {}
         return tuple(text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ())
+
+
+def _given(value: Any) -> Any:
+    """A list that may be absent."""
+    return value if isinstance(value, list) else ()
 
 
 def _masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
