@@ -42,10 +42,14 @@ class _Shape(NamedTuple):
     """By member the types of a plain value, or what fits another one."""
     absent: dict[str, Any]
     """The attributes of a record of which nothing is given."""
+    required: tuple[str, ...]
 
 
-def read_record(cls: type[_Read], json: object) -> _Read:
-    """The record of this JSON, which must not be changed: it is shared as far as it fits."""
+def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read:
+    """The record of this JSON, which must not be changed: it is shared as far as it fits.
+
+    Raises ValueError for a required member that is absent or of another type if it is to be `whole`.
+    """
     shape = _shape_of(cls)
     given = json if type(json) is dict else {}
     value: _Read = shape.cls.of(given)
@@ -59,7 +63,17 @@ def read_record(cls: type[_Read], json: object) -> _Read:
                 attributes[name] = member
         elif fitter is not None and (fitted := fitter(member)) is not ABSENT:
             attributes[name] = fitted
+    if whole:
+        _require_members(shape, given)
     return value
+
+
+def _require_members(shape: _Shape, given: dict[str, Any]) -> None:
+    for name in shape.required:
+        fitter, member = shape.fitters[name], given.get(name, ABSENT)
+        fits = type(member) in fitter if isinstance(fitter, frozenset) else fitter(member) is not ABSENT
+        if not fits:
+            raise ValueError(f"`{name}` is absent, or of another type")
 
 
 @cache
@@ -70,6 +84,7 @@ def _shape_of(cls: type[Record]) -> _Shape:
         cls.with_attributes(),
         {field.name: _plain_types(hints[field.name]) or _fitter(hints[field.name]) for field in fields},
         {field.name: _absent_value(field, hints[field.name]) for field in fields},
+        tuple(field.name for field in fields if field.default is REQUIRED),
     )
 
 

@@ -121,7 +121,7 @@ class DecisionFold:
         """Take one event of the tree into account, in order of the log; nothing after the decision is part of it."""
         if self._recorded:
             return
-        payload = read_payload(event)
+        payload = read_payload(event, whole=True)
         if isinstance(payload, DecisionRecorded):
             self._recorded = {name: event.payload[name] for name in _ENDING}
             return

@@ -32,12 +32,13 @@ _BY_PHASE: Final[dict[str, type[Payload]]] = {
 """What an event says that has no type of ours, as the events of other tools."""
 
 
-def read_payload(event: Event) -> Payload:
+def read_payload(event: Event, *, whole: bool = False) -> Payload:
     """The payload as the record of its type, members of other types left out (`declarations.reading`).
 
-    All events that end a step give a `StepFinished`, so that its status is the recorded one.
+    All events that end a step give a `StepFinished`, so that its status is the recorded one. Raises ValueError for a
+    payload of a known type that lacks a required member if it is to be `whole`.
     """
-    return read_record(_record_of(event), event.payload)
+    return read_record(_record_of(event), event.payload, whole=whole and event.event_type in PAYLOAD_OF)
 
 
 def recorded_payload(event: Event) -> Payload:

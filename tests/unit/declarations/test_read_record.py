@@ -54,6 +54,13 @@ def test_what_was_given_stays_at_hand() -> None:
     assert read_record(StepError, None).json == {}
 
 
+def test_a_whole_record_has_its_required_members() -> None:
+    assert read_record(StepError, {"code": "x", "message": "y", "hint": 3}, whole=True).hint is None
+    for member in ({"code": "x"}, {"code": "x", "message": None}, None):
+        with pytest.raises(ValueError, match=" is absent, or of another type"):
+            read_record(StepError, member, whole=True)
+
+
 def test_a_record_within_a_record_that_lacks_it_is_empty() -> None:
     assert read_record(RunStarted, {}).skill.id == ""
 
