@@ -20,6 +20,7 @@ from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.history import History, history_of
 from cogcli.episode.layout import MANIFEST
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
@@ -31,7 +32,6 @@ from cogcli.report.html import html_page
 from cogcli.report.lineage import declared_places
 from cogcli.report.page import PageSource, page_of
 from cogcli.report.page_comparison import comparison_of
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.unfinished_runs import unfinished_state
 
 _SOUND = ("unfinished", "consistent", *VOUCHED)
@@ -50,7 +50,7 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
 
     log = for_reports(iterate_shown_events(directory, note))
     events = tuple(log.events)
-    folded = fold(events)
+    folded = history_of(events)
     folded.actions = log.actions
     row = read_status(settings, directory, warn)
     unfinished = unfinished_state(folded, row.status)
@@ -105,7 +105,7 @@ def _explained(directory: Path, note: Warn) -> list[dict[str, Any]]:
         return []
 
 
-def _meaning(folded: RunFold) -> str:
+def _meaning(folded: History) -> str:
     code = folded.root.error.code if folded.root and folded.root.error else ""
     return pages().get(code, ("", "", ""))[0] if code else ""
 

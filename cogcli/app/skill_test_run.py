@@ -26,8 +26,8 @@ from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.problems import KeyPath
 from cogcli.core.system import FakeClock, FakeIds
+from cogcli.episode.history import History
 from cogcli.events.envelope import Event
-from cogcli.report.run_fold import RunFold
 from cogcli.runs.given_inputs import GivenRun
 from cogcli.runs.input_origins import CASE
 from cogcli.runs.launch import launch_given
@@ -53,7 +53,7 @@ class CaseRun(NamedTuple):
 
     case: SkillCase
     outcome: CaseOutcome
-    fold: RunFold
+    fold: History
     catalog: Catalog
     calls: StubbedCalls
     directory: str
@@ -80,13 +80,13 @@ def run_case(
         require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded(log) if log else None)
     environment = _environment(settings, case, folder, registry, calls, trusted=trusted)
-    fold = RunFold()
+    fold = History()
     return _run(environment, case, request, catalog, calls, fold)
 
 
 def _run(
     environment: RunEnvironment, case: SkillCase, request: RunRequest, catalog: Catalog, calls: StubbedCalls,
-    fold: RunFold,
+    fold: History,
 ) -> CaseRun:  # fmt: skip
     def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[Callable[[Event], None]]:
         return _listening(fold)
@@ -132,11 +132,11 @@ def _run(
 
 
 @contextmanager
-def _listening(fold: RunFold) -> Iterator[Callable[[Event], None]]:
+def _listening(fold: History) -> Iterator[Callable[[Event], None]]:
     yield fold.apply
 
 
-def _answer(case: SkillCase, fold: RunFold) -> ResumeRequest | None:
+def _answer(case: SkillCase, fold: History) -> ResumeRequest | None:
     """A yes to the first open request that the case approves, by somebody who may; None without one."""
     for ask in fold.asks.open:
         if {ask.capability, ask.gate, ask.approval_id}.intersection(case.approve):

@@ -10,14 +10,14 @@ from cogcli.cli.run_report import failure_commands, flags_of
 from cogcli.core.errors import CogcliError
 from cogcli.core.jsonvalue import list_of
 from cogcli.declarations.call_records import RunError
+from cogcli.episode.run_history import RunHistory
 from cogcli.events.envelope import Event
-from cogcli.report.run_view import RunView
 from cogcli.runs.failed_call import UNREACHABLE, offline_binding
 from cogcli.runs.rerun_point import rerun_point_of
 
 
 def commands_after_failure(
-    context: CommandContext, run: RunView, log: Sequence[Event], episode: str
+    context: CommandContext, run: RunHistory, log: Sequence[Event], episode: str
 ) -> Iterator[str]:
     """The commands after the root run of a log failed, without the tool's name; `episode` names it in them."""
     if run.error is None:

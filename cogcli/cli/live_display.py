@@ -11,10 +11,10 @@ from cogcli.cli.display import Display
 from cogcli.cli.streams import Screen
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.declarations.events import row_of
+from cogcli.episode.history import History
+from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import count_of, duration, short_trace
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import StyledLine, style_of
 from cogcli.report.tree import loop_text, skip_reason
 
@@ -26,7 +26,7 @@ class Static(Display):
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
-        self.fold = RunFold()
+        self.fold = History()
         self._written: set[str] = set()
         self._writing = RLock()
         """Held while rows are written: a signal is handled in another thread than events."""
@@ -71,7 +71,7 @@ class Static(Display):
                     self._written.add(step.id)
                     self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
-    def head(self, root: RunView) -> StyledLine:
+    def head(self, root: RunHistory) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         dot = f" {self.screen.err.glyphs.dot} "
         words = [f"{root.skill} {root.version}".strip()]
@@ -79,7 +79,7 @@ class Static(Display):
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
-    def row(self, root: RunView, step: StepView, *, asks: bool = False) -> StyledLine:
+    def row(self, root: RunHistory, step: StepHistory, *, asks: bool = False) -> StyledLine:
         """`✓ clean  text.normalize  18ms  pythoncall:text_norm`; what came of a step that `asks` is not known yet."""
         glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
         steps = root.own
@@ -173,7 +173,7 @@ class Animated(Static):
         console = self._live.console
         return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
 
-    def _parts(self, root: RunView, step: StepView, most: int) -> list[Any]:
+    def _parts(self, root: RunHistory, step: StepHistory, most: int) -> list[Any]:
         """A line for each of the items, rounds or targets of a loop that run, the oldest first."""
         from rich.text import Text
 
@@ -184,7 +184,7 @@ class Animated(Static):
         sign = self.screen.err.glyphs.sign("running")
         return [Text(f"      {sign} {name}", style="dim") for name in names[:most]]
 
-    def _text(self, root: RunView, step: StepView) -> Any:
+    def _text(self, root: RunHistory, step: StepHistory) -> Any:
         from rich.text import Text
 
         row = self.row(root, step)

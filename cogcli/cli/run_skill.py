@@ -205,10 +205,10 @@ class LiveEvents(EventStream):
     """Writes events as lines to stderr, or as JSON lines to stdout, and folds them for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
-        from cogcli.report.run_fold import RunFold  # `run` imports this module, and folds nothing
+        from cogcli.episode.history import History  # `run` imports this module, and folds nothing
 
         super().__init__(screen)
-        self.fold = RunFold()
+        self.fold = History()
         self._jsonl = jsonl
         self._logged = MaskedJson()
 

@@ -23,10 +23,10 @@ from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
 from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.history import History, history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.events.envelope import Event
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.unfinished_runs import unfinished_state
 
 
@@ -59,7 +59,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
-    folded, row = fold(reported), episodes.read_status(context.settings, directory, context.warn)
+    folded, row = history_of(reported), episodes.read_status(context.settings, directory, context.warn)
     folded.actions = log.actions
     only = _require_step(folded, flags.step)
     unfinished, whole = unfinished_state(folded, row.status), reported
@@ -223,7 +223,7 @@ _POLL = 0.1
 """Seconds between two reads of a growing log."""
 
 
-def _require_step(folded: RunFold, wanted: str | None) -> str:
+def _require_step(folded: History, wanted: str | None) -> str:
     if wanted is None:
         return ""
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]

@@ -14,10 +14,10 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import truncate_bytes, visible, visible_block
+from cogcli.episode.history import History
+from cogcli.episode.run_history import StepHistory
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import fuzzy_time, short_episode
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import StepView
 from cogcli.report.styled_text import StyledLine, named_rows
 from cogcli.report.tree import footer, header, run_error, tree
 from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
@@ -27,7 +27,7 @@ class TracedEpisode(NamedTuple):
     """An episode as `trace` displays it. `only` is the step of `--step`, `note` a line about other episodes of the
     trace."""
 
-    fold: RunFold
+    fold: History
     status: str
     flags: TraceFlags = TraceFlags()
     only: str = ""
@@ -174,7 +174,7 @@ def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     return lines
 
 
-def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
+def _step_values(step: StepHistory, most: int | None) -> list[StyledLine]:
     lines = _block("input", step.input, most)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.jsonvalue import NOTHING, equal, object_of
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.declarations.events import RunStarted
+from cogcli.episode.history import History
+from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import Glyphs, StyledLine, fit
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
@@ -30,7 +30,7 @@ class Side(NamedTuple):
 
     id: str
     status: str
-    run: RunView
+    run: RunHistory
     inputs: dict[str, Any]
     outputs: dict[str, Any]
     specs: dict[str, Any]
@@ -67,10 +67,10 @@ class EpisodeDiff(NamedTuple):
 
 def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     """An episode as far as it is compared; its events are gone through once."""
-    fold = RunFold()
+    fold = History()
     for event in events:
         fold.apply(event)
-    run = fold.root or RunView("")
+    run = fold.root or RunHistory("")
     specs = object_of(run.start.pins.get("specs")) if run.start else {}
     inputs = run.start.inputs if run.start else {}
     outputs = run.end.outputs if run.end else {}
@@ -78,7 +78,7 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
 
 
-def _with_turns(side: Side, fold: RunFold, started: RunStarted) -> Side:
+def _with_turns(side: Side, fold: History, started: RunStarted) -> Side:
     made, policy = fold.turns.decision, started.policy or {}
     decision: dict[str, Any] = {}
     if made is not None:
@@ -128,14 +128,14 @@ def _by_name(
     return changes
 
 
-def _bindings(*runs: RunView) -> list[dict[str, str]]:
+def _bindings(*runs: RunHistory) -> list[dict[str, str]]:
     """Of each run the last binding used for each capability, of the root's steps; none of a capability whose results
     another run took over, which has called nothing to compare with."""
     taken = {step.uses for run in runs for step in run.own if step.reused}
     return [{s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs]
 
 
-def _step(one: StepView, other: StepView) -> DiffLine:
+def _step(one: StepHistory, other: StepHistory) -> DiffLine:
     codes = [step.error.code if step.error else None for step in (one, other)]
     if one.status != other.status:
         return DiffLine(CHANGED, one.id, one.status, other.status)

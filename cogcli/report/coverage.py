@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.step_path import StepPath
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import StepView
+from cogcli.episode.history import History
+from cogcli.episode.run_history import StepHistory
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import NESTED, Step, targets_of
 
@@ -36,13 +36,13 @@ class Coverage:
     def __init__(self) -> None:
         self._arms: dict[str, dict[Arm, bool]] = {}
 
-    def add(self, catalog: Catalog, fold: RunFold, skill_id: str) -> None:
+    def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
         """Take the runs of an episode of a skill into account, nested ones, too; none where nothing ran."""
         self._add(catalog, skill_id, ())
         for run in fold.runs.values():
             self._add(catalog, run.skill, tuple(run.steps.values()))
 
-    def _add(self, catalog: Catalog, skill_id: str, views: tuple[StepView, ...]) -> None:
+    def _add(self, catalog: Catalog, skill_id: str, views: tuple[StepHistory, ...]) -> None:
         skill = catalog.skills.get(skill_id)
         arms = self._arms.setdefault(skill_id, {}) if skill else {}
         for step in skill.steps if skill else ():
@@ -64,12 +64,12 @@ def _counted(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
     return {"total": len(own), "ran": sum(own.values()), "missing": missing}
 
 
-def _step_of(view: StepView) -> str:
+def _step_of(view: StepHistory) -> str:
     """The id of the step in its own run that a view is of, or is a part of."""
     return StepPath(StepPath(view.id).name).root_step
 
 
-def _arms(catalog: Catalog, step: Step, views: list[StepView]) -> Iterator[tuple[Arm, bool]]:
+def _arms(catalog: Catalog, step: Step, views: list[StepHistory]) -> Iterator[tuple[Arm, bool]]:
     """The arms of a step, each with whether these views of it took it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
@@ -93,7 +93,7 @@ def _arms(catalog: Catalog, step: Step, views: list[StepView]) -> Iterator[tuple
 
 
 def _error_arms(
-    catalog: Catalog, step: Step, own: list[StepView], parts: list[StepView]
+    catalog: Catalog, step: Step, own: list[StepHistory], parts: list[StepHistory]
 ) -> Iterator[tuple[Arm, bool]]:
     calls = [view for view in (*own, *parts) if not StepPath(view.id).is_gate]
     if step.config.retry and step.config.retry.max_attempts > 1:

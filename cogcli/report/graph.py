@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, visible
+from cogcli.episode.history import History
 from cogcli.report.humanize import count_of
-from cogcli.report.run_fold import RunFold
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, style_of
 from cogcli.report.tree import decision_text
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
@@ -41,7 +41,7 @@ class GraphView(NamedTuple):
         return {"title": self.title, "nodes": nodes, "edges": [{"from": a, "to": b} for a, b in self.edges]}
 
 
-def graph_of(fold: RunFold) -> GraphView:
+def graph_of(fold: History) -> GraphView:
     """The graph of an episode's root run."""
     root = fold.root
     if root is None:
@@ -52,7 +52,7 @@ def graph_of(fold: RunFold) -> GraphView:
     return GraphView(f"{root.skill} {root.version}".strip(), tuple(nodes))
 
 
-def _with_turns(fold: RunFold, steps: list[Node]) -> list[Node]:
+def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
     """The turns one after the other, each before its first steps; last the decision, or what it waits for."""
     nodes: list[Node] = []
     before: tuple[str, ...] = ()

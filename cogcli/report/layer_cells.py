@@ -17,10 +17,10 @@ from cogcli.declarations.layer_records import (
     PolicyGateWrites,
 )
 from cogcli.declarations.reading import read_record
+from cogcli.episode.history import History
+from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import count_of
-from cogcli.report.run_fold import RunFold
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, named_rows
-from cogcli.report.turns import TurnView
 from cogcli.specs.pack import VERDICTS
 
 COLUMNS: Final = ("turn", "layer", "cell")
@@ -28,12 +28,12 @@ _PER_TURN: Final = "per_turn"
 _RESULT: Final = {"done": "ok"}
 
 
-def cells_of(fold: RunFold) -> list[dict[str, Any]]:
+def cells_of(fold: History) -> list[dict[str, Any]]:
     """An object per turn; a layer that a turn has not reached is null."""
     return [_turn_object(fold, turn) for turn in fold.turns.turns]
 
 
-def _turn_object(fold: RunFold, turn: TurnView) -> dict[str, Any]:
+def _turn_object(fold: History, turn: TurnHistory) -> dict[str, Any]:
     started, root = fold.turns.started, fold.root
     return {
         "run_id": root.id if root else "",
@@ -55,12 +55,12 @@ def _turn_object(fold: RunFold, turn: TurnView) -> dict[str, Any]:
     }
 
 
-def _perception(turn: TurnView) -> dict[str, Any] | None:
+def _perception(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("perception", PerceptionWrites)
     return {"events": [each.type for each in writes.events]} if writes else None
 
 
-def _attention(turn: TurnView) -> dict[str, Any] | None:
+def _attention(turn: TurnHistory) -> dict[str, Any] | None:
     """What has the attention, an event of the turn by its type; and the highest salience."""
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
@@ -71,17 +71,17 @@ def _attention(turn: TurnView) -> dict[str, Any] | None:
     return {"focus": focus, "salience_top": max(writes.salience_scores.values(), default=None)}
 
 
-def _identity(turn: TurnView) -> dict[str, Any] | None:
+def _identity(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("identity", IdentityWrites)
     return {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
 
 
-def _intent(turn: TurnView) -> dict[str, Any] | None:
+def _intent(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("goals", GoalsWrites)
     return {"name": writes.intent, "task_template": turn.template or None} if writes else None
 
 
-def _context(turn: TurnView) -> dict[str, Any] | None:
+def _context(turn: TurnHistory) -> dict[str, Any] | None:
     """How much was compiled: blocks, tokens, what was left out or kept from the model."""
     context = turn.context
     if context is None:
@@ -94,12 +94,12 @@ def _context(turn: TurnView) -> dict[str, Any] | None:
     }
 
 
-def _judgment(turn: TurnView) -> dict[str, Any] | None:
+def _judgment(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("judgment", JudgmentWrites)
     return {"candidate_plan_id": writes.candidate.candidate_plan_id} if writes else None
 
 
-def _policy_gate(turn: TurnView) -> dict[str, Any] | None:
+def _policy_gate(turn: TurnHistory) -> dict[str, Any] | None:
     """The strictest of what was said of the turn: by the layer, of each call, and by the agent itself."""
     found: list[tuple[str | None, str | None]] = []
     if writes := turn.writes_of("policy_gate", PolicyGateWrites):
@@ -114,7 +114,7 @@ def _policy_gate(turn: TurnView) -> dict[str, Any] | None:
     return {"verdict": VERDICTS[rank], "approval_gate": gate}
 
 
-def _critic(turn: TurnView) -> dict[str, Any]:
+def _critic(turn: TurnHistory) -> dict[str, Any]:
     judged = [each for each in (turn.verified, turn.scored) if each]
     return {
         "verify": turn.verified.verdict if turn.verified else None,
@@ -123,7 +123,7 @@ def _critic(turn: TurnView) -> dict[str, Any]:
     }
 
 
-def _consolidation(turn: TurnView) -> dict[str, Any] | None:
+def _consolidation(turn: TurnHistory) -> dict[str, Any] | None:
     writes = turn.writes_of("consolidation", ConsolidationWrites)
     if writes is None:
         return None
@@ -131,7 +131,7 @@ def _consolidation(turn: TurnView) -> dict[str, Any] | None:
     return {"memory_proposals": [f"{each.entity} {each.predicate}" for each in candidates]}
 
 
-def _reflection(turn: TurnView, limits: dict[str, float]) -> dict[str, Any] | None:
+def _reflection(turn: TurnHistory, limits: dict[str, float]) -> dict[str, Any] | None:
     """Whether the goal is met, and what is left of the run's budget that is nearest to its end."""
     found = turn.reflection
     if found is None:
@@ -148,7 +148,7 @@ def _reflection(turn: TurnView, limits: dict[str, float]) -> dict[str, Any] | No
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def rows(fold: RunFold) -> list[dict[str, Any]]:
+def rows(fold: History) -> list[dict[str, Any]]:
     """A row per turn and layer, its cell as text."""
     return [
         {"turn": cells["turn"], "layer": layer, "cell": text}
@@ -157,7 +157,7 @@ def rows(fold: RunFold) -> list[dict[str, Any]]:
     ]
 
 
-def lines(fold: RunFold, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
+def lines(fold: History, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """The turns one below the other, a line per layer."""
     found: list[StyledLine] = []
     for turn, cells in zip(fold.turns.turns, cells_of(fold), strict=True):

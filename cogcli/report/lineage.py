@@ -15,10 +15,10 @@ from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunTerminated, StepFinished, StepStarted
+from cogcli.episode.history import History
 from cogcli.events.envelope import Event
 from cogcli.events.typed_payload import read_payload
 from cogcli.report.humanize import count_of
-from cogcli.report.run_fold import RunFold
 from cogcli.report.styled_text import Glyphs, StyledLine
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
@@ -134,7 +134,7 @@ def _parts(place: str) -> list[str]:
     return place.replace("[", ".").split(".")
 
 
-def targets(fold: RunFold, flow: Lineage, declared: Declared = NOTHING) -> list[TargetFlow]:
+def targets(fold: History, flow: Lineage, declared: Declared = NOTHING) -> list[TargetFlow]:
     """Every target, in plan order of the steps that wrote it or would have."""
     found: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
@@ -161,7 +161,7 @@ _NEVER: Final = {
 }  # fmt: skip
 
 
-def _why_never(fold: RunFold, step_id: str) -> str:
+def _why_never(fold: History, step_id: str) -> str:
     if not step_id:
         return "never written: no step wrote it"
     step = fold.root.steps.get(step_id) if fold.root else None

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
+from cogcli.episode.history import History
+from cogcli.episode.run_history import RunHistory
 from cogcli.events.envelope import Event
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
@@ -19,8 +21,6 @@ from cogcli.report.page_log import PageLog
 from cogcli.report.page_steps import PageDecision, PageStep, StepPages
 from cogcli.report.page_turns import PageTurn, turns_of
 from cogcli.report.page_values import PageValue, ValueLimit
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import RunView
 from cogcli.report.styled_text import UNICODE, outcome_style, plain_text, style_of
 from cogcli.report.tree import decision_text, footer
 from cogcli.report.unfinished_runs import UnfinishedState, describe
@@ -36,7 +36,7 @@ class PageSource(NamedTuple):
     name: str
     status: str
     events: Sequence[Event]
-    fold: RunFold
+    fold: History
     unfinished: UnfinishedState
     declared: Declared
     specs: dict[str, Any]
@@ -141,7 +141,7 @@ class Page(NamedTuple):
 def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     """The page of an episode; `prefix` keeps the anchors of several apart."""
     fold, log = source.fold, PageLog(source.events)
-    run = fold.root or RunView("")
+    run = fold.root or RunHistory("")
     steps = StepPages(log, limit, {each["seq"]: each for each in source.explained}, prefix)
     shown = steps.steps(fold.branches())
     flow = Lineage(source.events)
@@ -178,7 +178,7 @@ _OUTCOMES: Final = {
 _LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "anchored": "done"}
 
 
-def _facts(source: PageSource, run: RunView) -> list[tuple[str, str]]:
+def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     start = run.start or read_record(RunStarted, {})
     policy = start.policy or {}
     pairs = {
@@ -201,7 +201,7 @@ def _clock(timestamp: str) -> str:
     return f"{timestamp[:10]} {timestamp[11:19]} UTC" if timestamp[10:11] == "T" else timestamp
 
 
-def _chips(fold: RunFold, run: RunView) -> list[str]:
+def _chips(fold: History, run: RunHistory) -> list[str]:
     counted = [f"{run.count('done')} of {len(run.own)} steps done"] if run.own else []
     for status in ("failed", "skipped", "vetoed"):
         counted += [f"{run.count(status)} {status}"] if run.count(status) else []
@@ -273,7 +273,7 @@ def _place(finding: dict[str, Any]) -> str:
     return f"{place}{finding['message']}"
 
 
-def _hashes(source: PageSource, run: RunView) -> list[tuple[str, str]]:
+def _hashes(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     pins = run.start.pins if run.start else {}
     pairs: Iterable[tuple[str, Any]] = [
         ("end of the log", source.head),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cogcli.episode.history import History
+from cogcli.episode.run_history import StepHistory
 from cogcli.report.graph import Node, graph_of
 from cogcli.report.humanize import count_of, duration
 from cogcli.report.lineage import Declared, Lineage, TargetFlow
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import StepView
 from cogcli.report.svg import Arrow, Box, graph_svg, named, timeline_svg
 from cogcli.report.timeline import bars
 
@@ -17,7 +17,7 @@ MOST_BOXES: Final = 60
 """Boxes that a drawing of values may have; of a larger run the table alone says it."""
 
 
-def timeline_of(fold: RunFold, name: str) -> str:
+def timeline_of(fold: History, name: str) -> str:
     """The timeline; empty where nothing began."""
     found = bars(fold, turns=True)
     total = fold.ms or 0
@@ -29,7 +29,7 @@ def timeline_of(fold: RunFold, name: str) -> str:
     return timeline_svg(found, total, name=name, title="Timeline of the run", description=told)
 
 
-def lineage_of(fold: RunFold, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str) -> str:
+def lineage_of(fold: History, flow: Lineage, targets: list[TargetFlow], declared: Declared, name: str) -> str:
     """Steps in layers, with what they read and wrote; empty if it would be too large, or no step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.root.own} if fold.root else {}
@@ -62,7 +62,7 @@ def _is_given(place: str) -> bool:
     return place.partition(".")[0] in ("inputs", "frame")
 
 
-def _step_box(node: Node, step: StepView | None, flow: Lineage) -> Box:
+def _step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     took = duration(step.ms) if step else ""
     written = [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
     lines = (
@@ -74,7 +74,7 @@ def _step_box(node: Node, step: StepView | None, flow: Lineage) -> Box:
 
 
 def _values(
-    steps: dict[str, StepView], flow: Lineage, targets: list[TargetFlow], declared: Declared
+    steps: dict[str, StepHistory], flow: Lineage, targets: list[TargetFlow], declared: Declared
 ) -> Iterator[Arrow]:
     """From each given value to its readers, from who wrote a value to who read it, and to the outputs."""
     for id in steps:

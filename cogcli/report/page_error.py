@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from cogcli.core.jsonvalue import object_of, text_of
 from cogcli.core.terminal_text import cells
 from cogcli.declarations.call_records import RunError
+from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.page_values import json_text
-from cogcli.report.run_view import RunView, StepView
 
 
 class PageFrame(NamedTuple):
@@ -34,7 +34,7 @@ class PageError(NamedTuple):
 _REPLY = 600
 
 
-def error_of(run: RunView, specs: dict[str, Any], meaning: str) -> PageError | None:
+def error_of(run: RunHistory, specs: dict[str, Any], meaning: str) -> PageError | None:
     """The error of a run; None where it has none."""
     error = run.error
     if error is None:
@@ -55,13 +55,13 @@ def error_of(run: RunView, specs: dict[str, Any], meaning: str) -> PageError | N
     )
 
 
-def _reply(step: StepView) -> str:
+def _reply(step: StepHistory) -> str:
     reply = step.attempts[-1].reply if step.attempts else None
     text = "" if reply is None else json_text(reply.get("body", reply))
     return text if len(text) <= _REPLY else f"{text[:_REPLY]}…"
 
 
-def _frame(run: RunView, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
+def _frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
     """The value of a pinned spec that the message names in backticks, with the keys around it."""
     named = re.findall(r"`([^`\n]+)`", error.message)
     for key in (f"binding:{error.binding}", f"skill:{run.skill}"):

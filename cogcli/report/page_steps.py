@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.governance_events import GateDecided, PolicyDecided
+from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.events.envelope import Event
 from cogcli.report.humanize import count_of, duration, error_text
 from cogcli.report.page_log import PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, json_text, line_of
-from cogcli.report.run_view import Branch, StepView
 from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.tree import flow
 
@@ -199,7 +199,7 @@ def _matches(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
         yield "would", f"{each.get('rule')}: {each.get('verdict')} (shadow)"
 
 
-def _facts(step: StepView) -> Iterator[tuple[str, str]]:
+def _facts(step: StepHistory) -> Iterator[tuple[str, str]]:
     pairs = {
         "binding": step.binding + (" (fallback)" if step.fallback else ""),
         "tool": step.tool,

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from cogcli.declarations.call_records import StepError
 from cogcli.declarations.layer_records import ContextOmission, ModelQuestion, RecordedReply
 from cogcli.declarations.reading import read_record
+from cogcli.episode.history import History
+from cogcli.episode.turn_history import TurnHistory
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
 from cogcli.report.page_log import ModelCall, PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, line_of
-from cogcli.report.run_fold import RunFold
 from cogcli.report.styled_text import UNICODE, style_of
-from cogcli.report.turns import TurnView
 
 
 class PageBlock(NamedTuple):
@@ -54,7 +54,7 @@ class PageTurn(NamedTuple):
     response: str
 
 
-def turns_of(fold: RunFold, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
+def turns_of(fold: History, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
     """The turns in order; none of a run without an agent."""
     rows = layer_cells.rows(fold)
     return [
@@ -104,7 +104,7 @@ def _model_call(id: str, call: ModelCall, limit: ValueLimit) -> PageModelCall:
     )
 
 
-def _blocks(turn: TurnView, limit: ValueLimit) -> Iterator[PageBlock]:
+def _blocks(turn: TurnHistory, limit: ValueLimit) -> Iterator[PageBlock]:
     if turn.context is None:
         return
     for block in turn.context.compiled_prompt.context_blocks:
@@ -118,7 +118,7 @@ def _blocks(turn: TurnView, limit: ValueLimit) -> Iterator[PageBlock]:
         )
 
 
-def _omitted(turn: TurnView) -> Iterator[str]:
+def _omitted(turn: TurnHistory) -> Iterator[str]:
     if turn.context is None:
         return
     for each in turn.context.budget_report.omissions:

@@ -7,19 +7,19 @@ from itertools import groupby
 from typing import Any
 
 from cogcli.core.terminal_text import truncate_bytes, visible
+from cogcli.episode.history import History
+from cogcli.episode.run_history import Branch
 from cogcli.events.envelope import Event
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import Branch
 
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
 
 
-def columns(fold: RunFold) -> tuple[str, ...]:
+def columns(fold: History) -> tuple[str, ...]:
     """The keys of the rows; those of an agent's run say of which turn a step is."""
     return (*COLUMNS, "turn") if fold.turns.turns else COLUMNS
 
 
-def rows(fold: RunFold, *, only: str = "") -> list[dict[str, Any]]:
+def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
     """One row per step; gates, items, rounds and nested steps below theirs."""
     turns = {step: turn.number for turn in fold.turns.turns for step in turn.steps}
     return [

@@ -10,9 +10,9 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
+from cogcli.episode.history import History
+from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.report.humanize import duration, milliseconds_between
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import Branch, StepView
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
@@ -28,7 +28,7 @@ _MINUTE: Final = 60_000
 class Bar(NamedTuple):
     """When a step began, counted from the start of the run, and how long it took so far."""
 
-    step: StepView
+    step: StepHistory
     start_ms: int
     ms: int
 
@@ -38,7 +38,7 @@ class Bar(NamedTuple):
         return self.start_ms + self.ms
 
 
-def bars(fold: RunFold, *, only: str = "", turns: bool = False) -> list[Bar]:
+def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
     """The steps of the run that began; of one step, with all that is inside it. With `turns` each turn of an agent's
     run before its steps."""
     found = []
@@ -56,7 +56,7 @@ def bars(fold: RunFold, *, only: str = "", turns: bool = False) -> list[Bar]:
     return found
 
 
-def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepView]:
+def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]:
     """The top of each branch, and of a turn its steps."""
     parts = [
         (branch.step, *(one.step for one in branch.below if branch.step.id in turns)) for branch in branches
@@ -64,11 +64,11 @@ def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepView]:
     return [step for part in parts for step in part]
 
 
-def _inside(branches: list[Branch]) -> list[StepView]:
+def _inside(branches: list[Branch]) -> list[StepHistory]:
     return [step for branch in branches for step in (branch.step, *_inside(branch.below))]
 
 
-def rows(fold: RunFold, *, only: str = "") -> list[dict[str, Any]]:
+def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
     """The bars as rows of a table."""
     return [
         {"step_id": step.id, "status": step.status, "start_ms": start, "ms": ms}
@@ -107,7 +107,7 @@ class _Widths(NamedTuple):
         return 2 + self.took + (2 + self.ending if self.ending else 0)
 
 
-def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
+def timeline(fold: History, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
     """The axis and one line per bar."""
     found = bars(fold, only=only, turns=True)
     if not found:
@@ -134,7 +134,7 @@ def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = ""
     return lines
 
 
-def _span(found: list[Bar], fold: RunFold, only: str) -> tuple[int, int]:
+def _span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
     """The first and the last moment of the axis: those of the run, or with `only` those of the bars."""
     last = max(bar.end_ms for bar in found)
     if only:

@@ -14,6 +14,9 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
 from cogcli.declarations.call_records import WrittenFile
+from cogcli.episode.history import History
+from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, total_usage
+from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import (
     count_of,
     duration,
@@ -23,10 +26,7 @@ from cogcli.report.humanize import (
     short_trace,
     size,
 )
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import Branch, LoopView, RunView, StepView, total_usage
 from cogcli.report.styled_text import Glyphs, StyledLine, fit, fit_line, outcome_style, style_of
-from cogcli.report.turns import TurnView
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
@@ -46,9 +46,9 @@ class _Row(NamedTuple):
     detail: StyledLine
 
 
-def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> StyledLine:
+def header(fold: History, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> StyledLine:
     """The first line: skill, outcome, time, ids."""
-    run = fold.root or RunView("")
+    run = fold.root or RunHistory("")
     dot = f" {glyphs.dot} "
     skill = f"{run.skill or 'no skill'} {run.version}".rstrip()
     when = fuzzy_time(run.started_at, now) if width else run.started_at
@@ -65,7 +65,7 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
 
 
 def tree(
-    fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = "", full: bool = False
+    fold: History, glyphs: Glyphs, *, status: str, width: int | None, only: str = "", full: bool = False
 ) -> list[StyledLine]:
     """The tree of all runs, or of one step and what is inside it; with `full` all items and rounds of loops."""
     root = fold.root
@@ -85,7 +85,7 @@ def tree(
     return lines
 
 
-def decision_text(fold: RunFold) -> str:
+def decision_text(fold: History) -> str:
     """What an agent's run decided, or waits for, in one line; empty of another run."""
     made, asks = fold.turns.decision, fold.asks.open
     words = [made.status, made.outcome, made.status_reason] if made else []
@@ -94,7 +94,7 @@ def decision_text(fold: RunFold) -> str:
     return visible(": ".join(dict.fromkeys(word for word in words if word)))
 
 
-def run_error(fold: RunFold) -> str:
+def run_error(fold: History) -> str:
     """The error of the run as one line; empty where it has none, or one of its steps shows the same."""
     root = fold.root
     if root is None or root.error is None:
@@ -108,7 +108,7 @@ def run_error(fold: RunFold) -> str:
     return "" if shown else visible(error_text(error))
 
 
-def footer(fold: RunFold, glyphs: Glyphs) -> StyledLine:
+def footer(fold: History, glyphs: Glyphs) -> StyledLine:
     """The sums: tokens, calls, the slowest step."""
     parts = []
     calls, tokens_in, tokens_out = total_usage(fold.branches())
@@ -131,7 +131,7 @@ _ENDED: Final = {"ok": "done", "error": "failed"}
 
 
 def _with_actions(
-    branches: list[Branch], root: RunView, actions: list[dict[str, Any]], *, alone: bool
+    branches: list[Branch], root: RunHistory, actions: list[dict[str, Any]], *, alone: bool
 ) -> list[Branch]:
     """The steps with their actions below them, and last the actions of no step where `alone`."""
     of_step: dict[Any, list[Branch]] = {}
@@ -143,8 +143,8 @@ def _with_actions(
     return steps + (of_step.get(None, []) if alone else [])
 
 
-def _action(root: RunView, action: dict[str, Any]) -> Branch:
-    shown = StepView(action["id"], action.get("tool") or action["id"])
+def _action(root: RunHistory, action: dict[str, Any]) -> Branch:
+    shown = StepHistory(action["id"], action.get("tool") or action["id"])
     ended, took = action.get("result_status", ""), action.get("duration_ms")
     shown.status = _ENDED.get(ended, ended)
     shown.ms = None if took is None else round(took)
@@ -158,7 +158,7 @@ class _Style(NamedTuple):
     glyphs: Glyphs
     boxes: bool
     full: bool
-    turns: dict[str, TurnView]
+    turns: dict[str, TurnHistory]
 
 
 _FEWEST_FOLDED: Final = 4
@@ -167,7 +167,7 @@ _MOST_UNFOLDED: Final = 20
 """Items and rounds of one loop that are shown because they did not simply end well."""
 
 
-def _fold_parts(step: StepView, below: list[Branch]) -> tuple[list[Branch], str]:
+def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], str]:
     """What is shown below a step, and in words how many items or rounds it began and how many of them are left out."""
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
@@ -213,15 +213,15 @@ def _file_line(file: WrittenFile) -> str:
     return f"wrote {file.path}, {size(file.size_bytes)}"
 
 
-def _ruling(step: StepView) -> list[str]:
+def _ruling(step: StepHistory) -> list[str]:
     return [f"policy: {step.ruling}"] if step.ruling else []
 
 
-def _turn_flow(turn: TurnView) -> str:
+def _turn_flow(turn: TurnHistory) -> str:
     return turn.step.status if turn.step.status in (WAITS, CUT_OFF) else turn.template
 
 
-def turn_lines(turn: TurnView) -> list[str]:
+def turn_lines(turn: TurnHistory) -> list[str]:
     """What the layers of a turn came to: context, critic, how many layers it passed."""
     found = []
     if turn.context:
@@ -244,7 +244,7 @@ def turn_lines(turn: TurnView) -> list[str]:
     return [*found, ", ".join([f"layers: {len(turn.layers)} passed", *skipped])]
 
 
-def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
+def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
     """What went through a step: `vars.html → vars.text`, or why nothing did."""
     if step.status == "skipped":
         return skip_reason(run, step)
@@ -260,7 +260,7 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
     return " ".join(part for part in parts if part)
 
 
-def skip_reason(run: RunView, step: StepView) -> str:
+def skip_reason(run: RunHistory, step: StepHistory) -> str:
     """`skipped, needs score`."""
     if step.reason == "dependency":
         before = [run.steps[id] for id in step.depends_on if id in run.steps]
@@ -272,7 +272,7 @@ def skip_reason(run: RunView, step: StepView) -> str:
     return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
 
 
-def loop_text(loop: LoopView, *, running: bool) -> str:
+def loop_text(loop: LoopHistory, *, running: bool) -> str:
     """`34/120 done, 2 failed  ~40s left`; without a total `3 rounds done`."""
     done = loop.counts.get("done", 0)
     words = [f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"]
@@ -328,7 +328,7 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
 
 
 def _root_line(
-    run: RunView, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, ms: int | None
+    run: RunHistory, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, ms: int | None
 ) -> StyledLine:
     done = f"{run.count('done')} of {len(run.own)} done"
     word = status.partition(",")[0]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cogcli.core.terminal_text import visible
+from cogcli.episode.history import Ask, History
+from cogcli.episode.run_history import StepHistory
 from cogcli.report.humanize import seconds_of
-from cogcli.report.run_fold import Ask, RunFold
-from cogcli.report.run_view import StepView
 
 CUT_OFF: Final = "cut off"
 IN_DOUBT: Final = "in doubt"
@@ -26,11 +26,11 @@ class UnfinishedState(NamedTuple):
     """What keeps a run from ending. Steps are those that call something."""
 
     asks: tuple[Ask, ...] = ()
-    doubtful: tuple[StepView, ...] = ()
-    cut_off: tuple[StepView, ...] = ()
+    doubtful: tuple[StepHistory, ...] = ()
+    cut_off: tuple[StepHistory, ...] = ()
 
 
-def unfinished_state(fold: RunFold, status: str) -> UnfinishedState:
+def unfinished_state(fold: History, status: str) -> UnfinishedState:
     """What keeps a run of this status from ending; empty while it runs, and for another tool's log.
 
     Its steps that seem to run get the status that they have now: waits, in doubt or cut off.
@@ -56,7 +56,7 @@ def unfinished_state(fold: RunFold, status: str) -> UnfinishedState:
     return UnfinishedState(asks, tuple(doubtful), () if ended else tuple(cut_off))
 
 
-def _status_now(step: StepView, *, waiting: bool) -> str:
+def _status_now(step: StepHistory, *, waiting: bool) -> str:
     from cogcli.core.calls import HARMLESS  # the rest of that module is for runs
 
     if step.effect and step.effect not in HARMLESS and not step.answered:

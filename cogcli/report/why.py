@@ -15,9 +15,9 @@ from typing import Final
 from cogcli.core.merge import is_replacing
 from cogcli.core.refs import READABLE
 from cogcli.core.terminal_text import visible
+from cogcli.episode.history import History
+from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine
 
 GIVEN: Final = ("inputs", "frame")
@@ -31,9 +31,9 @@ def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
     return list(dict.fromkeys([*(target.name for target in found), *read]))
 
 
-def causes(reference: str, fold: RunFold, flow: Lineage, declared: Declared) -> list[list[str]]:
+def causes(reference: str, fold: History, flow: Lineage, declared: Declared) -> list[list[str]]:
     """Chains of causes, the place in question first; each word a place, or a step with its status if it is not done."""
-    return _CauseSearch(fold.root or RunView(""), flow, declared).chains(reference)
+    return _CauseSearch(fold.root or RunHistory(""), flow, declared).chains(reference)
 
 
 def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
@@ -48,7 +48,7 @@ def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
 class _CauseSearch:
     """Places and steps that wait to be led on, and those that were."""
 
-    def __init__(self, run: RunView, flow: Lineage, declared: Declared) -> None:
+    def __init__(self, run: RunHistory, flow: Lineage, declared: Declared) -> None:
         self._run = run
         self._flow = flow
         self._declared = declared
@@ -109,13 +109,13 @@ class _CauseSearch:
             words.append(_worded(step))
         return words + self._read_by(step) if step.status in ("failed", "vetoed") else words
 
-    def _culprit(self, step: StepView) -> StepView | None:
+    def _culprit(self, step: StepHistory) -> StepHistory | None:
         if step.status not in ("skipped", "pending") or step.reason not in ("dependency", ""):
             return None
         before = [self._run.steps[id] for id in step.depends_on if id in self._run.steps]
         return next((one for one in before if one.status != "done"), None)
 
-    def _read_by(self, step: StepView) -> list[str]:
+    def _read_by(self, step: StepHistory) -> list[str]:
         """What a step that failed had read: what its error names, with who wrote that, else all."""
         reads = self._flow.steps[step.id].reads if step.id in self._flow.steps else step.reads
         message = step.error.message if step.error else ""
@@ -126,7 +126,7 @@ class _CauseSearch:
         return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
 
 
-def _worded(step: StepView) -> str:
+def _worded(step: StepHistory) -> str:
     return step.id if step.status == "done" else f"{step.id} ({step.status})"
 
 

@@ -155,7 +155,7 @@ def finish_run(
 
 def _approve_flags(request: Event) -> str:
     """What a person types to say yes to a request."""
-    from cogcli.report.run_fold import ask_of  # for a run that waits alone
+    from cogcli.episode.history import ask_of  # for a run that waits alone
 
     return ask_of(ApprovalRequested.of(request.payload)).answer_flags()
 

@@ -26,7 +26,7 @@ FLOORS = {
     "engine": 7,
     "bindings": 7,
     "episode": 7,
-    "report": 7,
+    "report": 8,
     "models": 7,
     "runs": 8,
     "stores": 9,

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from support.html_reader import ReadPage, read_page
 from support.project import Project
 
+from cogcli.episode.history import history_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.envelope import Event
 from cogcli.report.html import LARGEST, html_page
 from cogcli.report.lineage import NOTHING
 from cogcli.report.page import PageSource
 from cogcli.report.page import page_of as build
-from cogcli.report.run_fold import fold
 from cogcli.report.unfinished_runs import UnfinishedState
 
 TEXT = "{text: {type: string, required: true}}"
@@ -303,7 +303,8 @@ def big_source(count: int) -> PageSource:
 
 def _source(events: list[Event]) -> PageSource:
     return PageSource(
-        name="ep_big", status="ok", events=events, fold=fold(events), unfinished=UnfinishedState(), declared=NOTHING,
-        specs={}, findings=(), level="consistent", proves="", files=(), head="", explained=(), meaning="", warnings=(),
+        name="ep_big", status="ok", events=events, fold=history_of(events), unfinished=UnfinishedState(),
+        declared=NOTHING, specs={}, findings=(), level="consistent", proves="", files=(), head="",
+        explained=(), meaning="", warnings=(),
         next=(),
     )  # fmt: skip

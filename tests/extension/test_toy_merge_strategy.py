@@ -11,9 +11,9 @@ from fakes.runs import replayed, run
 
 from cogcli.core.merge import STRATEGIES, Strategy
 from cogcli.declarations.checked import problem_of
+from cogcli.episode.history import history_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.lineage import NOTHING, Lineage
-from cogcli.report.run_fold import fold
 from cogcli.report.why import causes
 from cogcli.specs.checks import check
 from cogcli.specs.json_schema import schema_of
@@ -82,4 +82,4 @@ def test_a_row_is_all_that_a_strategy_needs(registry: Registry, monkeypatch: pyt
     assert next(iter(replayed(events).values())).outputs == ran.state.outputs
     flow = Lineage(events)
     assert [write.strategy for write in flow.writes] == ["overwrite", "prepend"]
-    assert causes("outputs.notes", fold(events), flow, NOTHING)[0][1] == "first, second"
+    assert causes("outputs.notes", history_of(events), flow, NOTHING)[0][1] == "first, second"

@@ -11,8 +11,8 @@ from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
+from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import iterate_events
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.specs.skill import NESTED
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
@@ -38,7 +38,7 @@ def measure_calls(settings: Settings) -> dict[str, Any]:
     read = unreadable = 0
     for row in episodes.store_of(settings).episode_rows():
         try:
-            _count(calls, fold(iterate_events(row.directory)))
+            _count(calls, history_of(iterate_events(row.directory)))
         except CogcliError:
             unreadable += 1
         else:
@@ -47,7 +47,7 @@ def measure_calls(settings: Settings) -> dict[str, Any]:
     return {"specs": specs, "episodes": {"read": read, "unreadable": unreadable}, "calls": rows}
 
 
-def _count(calls: dict[str, _Calls], run: RunFold) -> None:
+def _count(calls: dict[str, _Calls], run: History) -> None:
     for view in run.runs.values():
         for step in view.steps.values():
             if not step.attempts or step.reused or not step.uses or step.uses.startswith(NESTED):

@@ -37,8 +37,8 @@ from cogcli.bindings.breaker import Circuits
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.core.system_text import variable
-from cogcli.report.run_fold import RunFold
-from cogcli.report.run_view import StepView
+from cogcli.episode.history import History
+from cogcli.episode.run_history import StepHistory
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import RunEnvironment, RunRequest, prepare_one_step
 from cogcli.specs.binding import Binding
@@ -111,7 +111,7 @@ class ContractResults(NamedTuple):
 
     checked: tuple[Checked, ...]
     seconds: float
-    folds: tuple[RunFold, ...]
+    folds: tuple[History, ...]
     catalog: Catalog
 
 
@@ -278,7 +278,7 @@ class _ContractCalls:
             write_files(folder, example.files)
         return folder
 
-    def run(self, place: str, calls: Sequence[_Planned]) -> RunFold:
+    def run(self, place: str, calls: Sequence[_Planned]) -> History:
         """Run calls as the steps of one run, with this working directory."""
         planned = {f"c{n}": each for n, each in enumerate(calls)}
         binds = {each.capability.id: each.binding.id for each in planned.values()}
@@ -289,7 +289,7 @@ class _ContractCalls:
         )  # fmt: skip
         environ = {**self._settings.environ, "XDG_STATE_HOME": os.path.join(self._folder, "state")}
         selection = SelectionOptions(binds, None, environ)
-        fold = RunFold()
+        fold = History()
         place = place or os.path.join(self._folder, "none")
         os.makedirs(place, exist_ok=True)
         # Shipped functions write below the working directory alone.
@@ -356,7 +356,7 @@ def _needed(planned: _Planned, outcome: CallOutcome) -> Iterator[Need]:
         yield Need(kind, outcome.message, outcome.hint)
 
 
-def _outcome(view: StepView, step: str, capability: Capability, values: Mapping[str, Any]) -> CallOutcome:
+def _outcome(view: StepHistory, step: str, capability: Capability, values: Mapping[str, Any]) -> CallOutcome:
     error = view.error
     outputs = {name: values[f"{step}_{name}"] for name in capability.outputs if f"{step}_{name}" in values}
     attempted = bool(view.attempts)

@@ -18,7 +18,7 @@ from cogcli.app.skill_tests import UNTRUSTED, CaseResults, all_cases, run_cases,
 from cogcli.core.errors import OK, BindingResolutionError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.system_text import variable
-from cogcli.report.run_fold import RunFold
+from cogcli.episode.history import History
 from cogcli.specs.catalog import Catalog
 from cogcli.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.verification.skill_case import SkillCase
@@ -165,7 +165,7 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
 
 
 def _note(
-    ran: Mapping[str, set[str]], catalog: Catalog, fold: RunFold, outside: Mapping[str, Collection[str]]
+    ran: Mapping[str, set[str]], catalog: Catalog, fold: History, outside: Mapping[str, Collection[str]]
 ) -> None:
     """Note what a log says was called and answered, gates and nested runs among it. `outside`: by skill the
     capabilities that it calls outside of this machine."""

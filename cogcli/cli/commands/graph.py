@@ -11,10 +11,10 @@ from cogcli.cli.context import CommandContext, is_skill
 from cogcli.cli.options import OUTPUT, argument, choice, command
 from cogcli.core.errors import OK
 from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.report import graph as drawing
 from cogcli.report.graph_layers import layers
-from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import Glyphs, StyledLine
 from cogcli.report.svg import svg_file
 from cogcli.report.unfinished_runs import unfinished_state
@@ -69,6 +69,6 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
         return graph_of(context.settings, word)
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
-    folded = fold(for_reports(iterate_shown_events(directory, context.warn)).events)
+    folded = history_of(for_reports(iterate_shown_events(directory, context.warn)).events)
     unfinished_state(folded, read_row(directory).status)
     return drawing.graph_of(folded)

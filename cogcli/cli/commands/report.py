@@ -19,9 +19,9 @@ from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.files import FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
+from cogcli.episode.run_history import RunHistory
 from cogcli.report.humanize import short_episode, size
 from cogcli.report.page import PageSource
-from cogcli.report.run_view import RunView
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -143,7 +143,7 @@ def _next(source: PageSource) -> Iterator[str]:
             yield f"cogcli rerun {episode} {flags}"
 
 
-def _rerun_flags(root: RunView, failed: StepPath) -> str:
+def _rerun_flags(root: RunHistory, failed: StepPath) -> str:
     """The flags of a rerun that keeps what is done: of a loop over items these, else earlier steps; empty where there
     is nothing to keep."""
     own = root.steps.get(failed.root_step)

@@ -29,11 +29,11 @@ from cogcli.cli.trace_tree import TracedEpisode, next_commands
 from cogcli.core.errors import ENVIRONMENT, OK, CogcliError
 from cogcli.core.terminal_text import visible
 from cogcli.episode.foreign_log import for_reports
+from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.signing import public_key
 from cogcli.episode.verify.check import VOUCHED
 from cogcli.report.humanize import count_of, short_episode
-from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import unfinished_state
 
@@ -134,7 +134,7 @@ def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
     if any(finding["code"] != "episode.unsealed" for finding in result.errors):
         return [f"cogcli verify {episode} --repair{context.again}"] if is_mendable(directory) else []
     events = tuple(for_reports(iterate_shown_events(directory)).events)
-    folded, row = fold(events), read_row(directory)
+    folded, row = history_of(events), read_row(directory)
     if row.status == "running":
         return [f"cogcli trace {episode} --follow{context.again}"]
     shown = TracedEpisode(

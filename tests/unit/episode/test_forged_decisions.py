@@ -7,6 +7,7 @@ from typing import Any
 
 from fakes.agent_log import AgentLog
 
+from cogcli.episode.history import history_of
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import decision_files, fold_log
 from cogcli.episode.summary import summary_of
@@ -14,7 +15,6 @@ from cogcli.events.envelope import Event
 from cogcli.report import layer_cells
 from cogcli.report.compare import side_of
 from cogcli.report.graph import graph_of
-from cogcli.report.run_fold import fold
 from cogcli.report.trace_export import trace_spans
 
 ODD: tuple[Any, ...] = (None, 7, "x", [], {}, [7], [{}])
@@ -46,7 +46,7 @@ def derive(events: list[Event]) -> None:
     if made.projection.terminated:
         summary_of(made)
         learn_lines(made)
-    folded = fold(events)
+    folded = history_of(events)
     layer_cells.rows(folded)
     graph_of(folded)
     side_of("ep", "ok", events)

@@ -14,13 +14,13 @@ from support import foreign_tool as tool
 from cogcli.declarations.call_records import RunError, StepError
 from cogcli.declarations.reading import read_record
 from cogcli.episode.foreign_log import events_of_state, for_reports
+from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.events.envelope import Event
 from cogcli.report import graph, table, timeline
 from cogcli.report.compare import compare, side_of
 from cogcli.report.lineage import Lineage, targets
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.trace_export import trace_spans
 from cogcli.report.tree import footer, tree
@@ -32,9 +32,9 @@ def events_of(lines: list[dict[str, Any]]) -> list[Event]:
     return [event for _, event in EventLog("".join(json.dumps(line) + "\n" for line in lines).encode())]
 
 
-def folded(events: list[Event]) -> RunFold:
+def folded(events: list[Event]) -> History:
     log = for_reports(events)
-    result = fold(log.events)
+    result = history_of(log.events)
     result.actions = log.actions
     return result
 
@@ -217,7 +217,7 @@ def test_the_tree_shows_actions_below_their_step_and_those_of_none_last() -> Non
 
 def test_what_a_step_made_is_what_it_wrote() -> None:
     events = list(for_reports(LOGS["records"]).events)
-    found = targets(fold(events), Lineage(events))
+    found = targets(history_of(events), Lineage(events))
     assert [(target.name, [write.step for write in target.writes]) for target in found] == [
         ("working.artifacts.release_notes.md", ["step_2"])
     ]

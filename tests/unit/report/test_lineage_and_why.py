@@ -7,20 +7,22 @@ from typing import Any
 import pytest
 from fakes.risk_review import DECLARED, Log, risk_review
 
+from cogcli.episode.history import history_of
 from cogcli.report.lineage import NOTHING, Declared, Lineage, declared_places, lineage, overlap, rows, targets
-from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.why import causes, known_places, why
 
 
 def shown(events: list[Any], declared: Declared = DECLARED, columns: int | None = 88) -> list[str]:
-    found = targets(fold(events), Lineage(events), declared)
+    found = targets(history_of(events), Lineage(events), declared)
     return [plain_text(line) for line in lineage(found, UNICODE, width=columns)]
 
 
 def told(reference: str, events: list[Any] | None = None, declared: Declared = DECLARED) -> list[str]:
     log = risk_review() if events is None else events
-    return [plain_text(line) for line in why(causes(reference, fold(log), Lineage(log), declared), UNICODE)]
+    return [
+        plain_text(line) for line in why(causes(reference, history_of(log), Lineage(log), declared), UNICODE)
+    ]
 
 
 def test_writers_readers_and_what_was_never_written() -> None:
@@ -42,13 +44,13 @@ def test_without_declarations_only_missing_outputs_are_known_as_never_written() 
 
 
 def test_no_row_exceeds_the_width() -> None:
-    found = targets(fold(risk_review()), Lineage(risk_review()), DECLARED)
+    found = targets(history_of(risk_review()), Lineage(risk_review()), DECLARED)
     for columns in range(20, 100):
         assert all(width(line) <= columns for line in lineage(found, UNICODE, width=columns))
 
 
 def test_rows_hold_the_same_for_programs() -> None:
-    found = rows(targets(fold(risk_review()), Lineage(risk_review()), DECLARED))
+    found = rows(targets(history_of(risk_review()), Lineage(risk_review()), DECLARED))
     assert found[2] == {
         "target": "working.risks", "written_by": ["risks (append, 7 items)"], "never": None, "read_by": ["score"],
         "required": None,
@@ -129,13 +131,13 @@ def test_the_name_of_a_loop_is_told_as_of_the_loop() -> None:
 def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
     log = risk_review()
     assert {"inputs.url", "vars.html", "outputs.report"} <= set(
-        known_places(Lineage(log), targets(fold(log), Lineage(log), DECLARED))
+        known_places(Lineage(log), targets(history_of(log), Lineage(log), DECLARED))
     )
 
 
 def test_arrows_are_ascii_where_they_must_be() -> None:
     log = risk_review()
-    (line,) = why(causes("vars.html", fold(log), Lineage(log), DECLARED), ASCII)
+    (line,) = why(causes("vars.html", history_of(log), Lineage(log), DECLARED), ASCII)
     assert plain_text(line) == "vars.html <- fetch <- inputs.url"
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from cogcli.cli.live_display import Animated, Static
 from cogcli.cli.streams import OutputStream, Screen
+from cogcli.episode.history import History, history_of
+from cogcli.episode.run_history import RunHistory
 from cogcli.events.envelope import Event
-from cogcli.report.run_fold import RunFold, fold
-from cogcli.report.run_view import RunView
 from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.tree import loop_text, tree
 
@@ -53,7 +53,7 @@ def items(*ends: str, ms: int = 1000, total: int = 120) -> list[Event]:
 
 
 def shown(log: list[Event]) -> str:
-    root = fold(log).root
+    root = history_of(log).root
     assert root is not None
     step = root.steps["each"]
     assert step.loop is not None
@@ -94,7 +94,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("running", *END
 @given(CHANGES)
 def test_counts_are_those_of_the_items_however_often_they_begin_again(changes: list[tuple[int, str]]) -> None:
     log = begun(items=6) + [act(n, f"each#{number}", status) for n, (number, status) in enumerate(changes)]
-    root = fold(log).root
+    root = history_of(log).root
     assert root is not None
     parts = [step for step in root.steps.values() if step.id.startswith("each#")]
     loop = root.steps["each"].loop
@@ -106,7 +106,7 @@ def test_counts_are_those_of_the_items_however_often_they_begin_again(changes: l
 
 
 def test_parts_that_come_before_their_step_belong_to_it() -> None:
-    run = RunView("r")
+    run = RunHistory("r")
     for id in ("a#0", "b", "a"):
         run.add(id, id)
     assert [step.id for step in run.own] == ["b", "a"]
@@ -135,10 +135,10 @@ def screen(columns: int = 80) -> Screen:
     return made
 
 
-@pytest.mark.parametrize("display", [Static, RunFold])
+@pytest.mark.parametrize("display", [Static, History])
 def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     def of_size(size: int) -> int:
-        made = display().apply if display is RunFold else display(screen())
+        made = display().apply if display is History else display(screen())
         return calls(made, items(*["done"] * size, total=size))
 
     assert of_size(2000) < 11 * of_size(200)
@@ -163,7 +163,7 @@ def test_a_display_has_one_row_for_a_loop_and_a_few_of_what_runs() -> None:
 
 
 def lines(log: list[Event], **more: Any) -> list[str]:
-    return [plain_text(line) for line in tree(fold(log), UNICODE, status="error", width=100, **more)]
+    return [plain_text(line) for line in tree(history_of(log), UNICODE, status="error", width=100, **more)]
 
 
 def test_a_tree_folds_items_that_ended_well_and_shows_the_others() -> None:

@@ -9,8 +9,8 @@ import pytest
 from fakes.agent_log import AgentLog
 from fakes.risk_review import risk_review
 
+from cogcli.episode.history import history_of
 from cogcli.report.graph import GraphView, Node, dot, graph_of, mermaid, text
-from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import UNICODE, plain_text, width
 
 HOSTILE = GraphView(
@@ -20,7 +20,7 @@ HOSTILE = GraphView(
 
 
 def test_a_run_is_told_with_statuses_and_what_each_step_waited_for() -> None:
-    assert [plain_text(line) for line in text(graph_of(fold(risk_review())), UNICODE, width=88)] == [
+    assert [plain_text(line) for line in text(graph_of(history_of(risk_review())), UNICODE, width=88)] == [
         "risk.review 0.4.1 · 6 steps",
         "  ✓ fetch     web.page.fetch",
         "  ✓ clean     text.normalize        after fetch",
@@ -33,12 +33,12 @@ def test_a_run_is_told_with_statuses_and_what_each_step_waited_for() -> None:
 
 def test_no_row_exceeds_the_width() -> None:
     for columns in range(20, 90):
-        for line in text(graph_of(fold(risk_review())), UNICODE, width=columns):
+        for line in text(graph_of(history_of(risk_review())), UNICODE, width=columns):
             assert width(line) <= columns
 
 
 def test_mermaid_numbers_its_nodes_and_colours_them_by_status() -> None:
-    drawn = mermaid(graph_of(fold(risk_review()))).split("\n")
+    drawn = mermaid(graph_of(history_of(risk_review()))).split("\n")
     assert drawn[0] == "flowchart TD"
     assert '    s4["score<br/>analysis.risk.score<br/>failed"]:::failed' in drawn
     assert "    s2 --> s4" in drawn
@@ -63,21 +63,21 @@ def test_texts_from_data_cannot_leave_their_quotes() -> None:
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not here")
 def test_graphviz_reads_what_is_drawn() -> None:
-    for graph in (HOSTILE, graph_of(fold(risk_review()))):
+    for graph in (HOSTILE, graph_of(history_of(risk_review()))):
         subprocess.run(["dot", "-Tsvg"], input=dot(graph).encode(), capture_output=True, check=True)
 
 
 def test_edges_lead_between_known_steps_only() -> None:
     assert HOSTILE.edges == [('x"]; y --> z', "b")]
-    assert graph_of(fold([])).nodes == ()
+    assert graph_of(history_of([])).nodes == ()
 
 
 def test_an_agents_steps_come_after_their_turn_and_before_the_decision() -> None:
     log = AgentLog().until_gate()
-    waiting = graph_of(fold(log.events))
+    waiting = graph_of(history_of(log.events))
     assert waiting.edges[:1] == [("turn 1", "t1_order")]
     assert waiting.nodes[-1].uses == "pending_approval: GATE_FINANCE_APPROVAL"
-    ended = graph_of(fold(log.to_end().events))
+    ended = graph_of(history_of(log.to_end().events))
     assert (ended.nodes[-1].id, ended.nodes[-1].status) == ("decision", "done")
     assert plain_text(text(ended, UNICODE, width=80)[0]).endswith("3 steps")
 
@@ -87,7 +87,7 @@ def test_a_refused_request_is_a_turn_and_a_decision() -> None:
     log.layer("policy_gate", verdict="refuse")
     log.close_turn(goal_met=False)
     log.add("decision.recorded", "insight", {"status": "refused", "status_reason": "must_refuse:card"})
-    graph = graph_of(fold(log.events))
+    graph = graph_of(history_of(log.events))
     assert [(node.id, node.status) for node in graph.nodes] == [("turn 1", "vetoed"), ("decision", "vetoed")]
     assert graph.edges == [("turn 1", "decision")]
     assert "turn 1" in mermaid(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakes.risk_review import risk_review
 
-from cogcli.report.run_fold import fold
+from cogcli.episode.history import history_of
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.timeline import rows, timeline
 
@@ -12,7 +12,7 @@ from cogcli.report.timeline import rows, timeline
 def lines(
     columns: int | None = 88, *, only: str = "", glyphs: object = UNICODE, until: int = 100
 ) -> list[str]:
-    found = timeline(fold(risk_review(until=until)), glyphs, width=columns, only=only)  # type: ignore[arg-type]
+    found = timeline(history_of(risk_review(until=until)), glyphs, width=columns, only=only)  # type: ignore[arg-type]
     return [plain_text(line) for line in found]
 
 
@@ -33,7 +33,7 @@ def test_without_a_terminal_nothing_is_cut() -> None:
 
 def test_no_row_exceeds_the_width() -> None:
     for columns in range(20, 121):
-        for line in timeline(fold(risk_review()), UNICODE, width=columns):
+        for line in timeline(history_of(risk_review()), UNICODE, width=columns):
             assert width(line) <= columns, (columns, plain_text(line))
 
 
@@ -61,4 +61,9 @@ def test_nothing_began_is_nothing_shown() -> None:
 
 
 def test_rows_tell_start_and_length_in_milliseconds() -> None:
-    assert rows(fold(risk_review()))[2] == {"step_id": "risks", "status": "done", "start_ms": 430, "ms": 1630}
+    assert rows(history_of(risk_review()))[2] == {
+        "step_id": "risks",
+        "status": "done",
+        "start_ms": 430,
+        "ms": 1630,
+    }

@@ -6,9 +6,9 @@ from typing import Any
 
 from fakes.logged import NOW, STAMP, event
 
+from cogcli.episode.history import history_of
 from cogcli.events.envelope import Event
 from cogcli.report.event_lines import EventLines
-from cogcli.report.run_fold import fold
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
 from cogcli.report.table import rows
 from cogcli.report.tree import footer, header, tree
@@ -39,7 +39,7 @@ def log() -> list[Event]:
 
 
 def lines(width: int | None, glyphs: Any = UNICODE) -> list[str]:
-    return [plain_text(line) for line in tree(fold(log()), glyphs, status="error", width=width)]
+    return [plain_text(line) for line in tree(history_of(log()), glyphs, status="error", width=width)]
 
 
 def test_nested_steps_stand_under_their_step_and_parallel_ones_are_marked() -> None:
@@ -66,13 +66,13 @@ def gated() -> list[Event]:
 
 
 def test_gates_items_and_rounds_stand_under_their_step_and_are_not_counted() -> None:
-    shown = [plain_text(line) for line in tree(fold(gated()), UNICODE, status="ok", width=60)]
+    shown = [plain_text(line) for line in tree(history_of(gated()), UNICODE, status="ok", width=60)]
     assert [line.rstrip().removesuffix("1ms").split("✓ ")[0] + line.split()[-3 if "doc." in line else -2]
             for line in shown[1:]] == [
         "├─ read", "│  └─ read@pre0", "└─ each", "   ├─ each#0", "   │  └─ each#0@pre0", "   └─ each#1",
     ]  # fmt: skip
     assert shown[0].endswith("2 of 2 done")
-    assert [row["step_id"] for row in rows(fold(gated()), only="each#0")] == ["each#0", "each#0@pre0"]
+    assert [row["step_id"] for row in rows(history_of(gated()), only="each#0")] == ["each#0", "each#0@pre0"]
 
 
 def test_items_and_gates_are_no_parallel_steps_of_what_they_belong_to() -> None:
@@ -83,10 +83,10 @@ def test_items_and_gates_are_no_parallel_steps_of_what_they_belong_to() -> None:
         return event(2, "step.completed", "act", {"step_id": id, "step_status": "done"})
 
     one_by_one = [begun("each"), begun("each#0"), ended("each#0"), begun("each#1"), begun("each#1@post0")]
-    run = fold([log()[0], *one_by_one]).root
+    run = history_of([log()[0], *one_by_one]).root
     assert run is not None
     assert not any(step.overlaps for step in run.steps.values())
-    run = fold([log()[0], *one_by_one, begun("each#2"), begun("eachother")]).root
+    run = history_of([log()[0], *one_by_one, begun("each#2"), begun("eachother")]).root
     assert run is not None
     assert [step.id for step in run.steps.values() if step.overlaps] == ["each#2", "eachother"]
 
@@ -99,18 +99,18 @@ def test_runs_that_claim_to_be_inside_one_another_end() -> None:
         event(1, "run.started", "start", {"parent_run_id": outer}, run_id=inner, step_id="x")
         for outer, inner in parents
     ]
-    assert 0 < len(tree(fold(forged), UNICODE, status="ok", width=80)) < 300
+    assert 0 < len(tree(history_of(forged), UNICODE, status="ok", width=80)) < 300
 
 
 def test_rows_never_exceed_the_width() -> None:
     for columns in (30, 40, 60, 80):
-        for line in tree(fold(log()), UNICODE, status="error", width=columns):
+        for line in tree(history_of(log()), UNICODE, status="error", width=columns):
             assert width(line) <= columns, (columns, plain_text(line))
 
 
 def test_without_a_terminal_there_are_no_boxes_and_full_ids() -> None:
     assert not any("├" in line or "│" in line for line in lines(None))
-    head = plain_text(header(fold(log()), UNICODE, status="error", now=NOW, width=None))
+    head = plain_text(header(history_of(log()), UNICODE, status="error", now=NOW, width=None))
     assert "ep_01M7XJXW876C0000000000000A" in head
     assert STAMP.format(0) in head
 
@@ -124,7 +124,7 @@ def test_ascii_signs_carry_the_same_meaning() -> None:
 
 def test_sums_count_nested_calls_once() -> None:
     assert (
-        plain_text(footer(fold(log()), UNICODE))
+        plain_text(footer(history_of(log()), UNICODE))
         == "tokens 412 in, 190 out · 1 call · slowest risks 1.63s (72%)"
     )
 
@@ -137,18 +137,20 @@ def test_sums_count_the_calls_of_items_and_gates_once() -> None:
     each = [ended("each@pre0", 1), ended("each#0", 1), ended("each#1", 1)]
     for whole in ([*each], [*each, ended("each", 3)]):
         begun = event(0, "step.started", "act", {"step_id": "each", "step_status": "running"})
-        sums = footer(fold([log()[0], begun, *whole]), UNICODE)
+        sums = footer(history_of([log()[0], begun, *whole]), UNICODE)
         assert plain_text(sums) == "tokens 3 in, 0 out · 3 calls"
 
 
 def test_a_step_left_out_says_by_whom() -> None:
     left = {"step_id": "b", "step_status": "skipped", "reason": "degraded", "detail": "left out by eve"}
-    shown = tree(fold([log()[0], event(1, "step.degraded", "act", left)]), UNICODE, status="ok", width=100)
+    shown = tree(
+        history_of([log()[0], event(1, "step.degraded", "act", left)]), UNICODE, status="ok", width=100
+    )
     assert plain_text(shown[1]).endswith("skipped, left out by eve")
 
 
 def test_table_rows_follow_the_tree() -> None:
-    table = rows(fold(log()))
+    table = rows(history_of(log()))
     assert [row["step_id"] for row in table] == ["risks", "risks/rank", "entities", "report"]
     assert table[2]["writes"] == ["working.entities"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from fakes.agent_log import GATE, AgentLog
 from fakes.risk_review import risk_review
 
+from cogcli.episode.history import History, history_of
 from cogcli.report import layer_cells, table
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.styled_text import UNICODE, plain_text
 from cogcli.report.timeline import timeline
 from cogcli.report.tree import tree
@@ -26,13 +26,13 @@ REFUND = {
 }
 
 
-def waiting() -> RunFold:
-    folded = fold(AgentLog().until_gate().events)
+def waiting() -> History:
+    folded = history_of(AgentLog().until_gate().events)
     unfinished_state(folded, "pending")
     return folded
 
 
-def shown(folded: RunFold, status: str, width: int | None = 90) -> list[str]:
+def shown(folded: History, status: str, width: int | None = 90) -> list[str]:
     return [plain_text(line) for line in tree(folded, UNICODE, status=status, width=width)]
 
 
@@ -44,7 +44,7 @@ def test_a_turn_is_the_documented_cells() -> None:
 
 
 def test_after_the_answer_the_turn_has_its_last_cells() -> None:
-    (cells,) = layer_cells.cells_of(fold(AgentLog().until_gate().to_end().events))
+    (cells,) = layer_cells.cells_of(history_of(AgentLog().until_gate().to_end().events))
     assert cells["action"][-1] == {"tool": "payments.refund", "result": "ok"}
     assert cells["consolidation"] == {"memory_proposals": ["order:ord_881 age_days"]}
     assert cells["reflection"] == {"goal_met": True, "budget_remaining": "83%"}
@@ -56,9 +56,9 @@ def test_the_strictest_enforced_verdict_is_the_turns() -> None:
     log = AgentLog().plan()
     log.decided("t1_order", "allow_with_gate", gate="GATE_A")
     log.decided("t1_rule", "refuse", enforced=False)
-    assert layer_cells.cells_of(fold(log.events))[0]["policy_gate"]["approval_gate"] == "GATE_A"
+    assert layer_cells.cells_of(history_of(log.events))[0]["policy_gate"]["approval_gate"] == "GATE_A"
     log.decided("t1_refund", "deny")
-    assert layer_cells.cells_of(fold(log.events))[0]["policy_gate"]["verdict"] == "deny"
+    assert layer_cells.cells_of(history_of(log.events))[0]["policy_gate"]["verdict"] == "deny"
 
 
 def test_an_escalation_is_the_verdict_of_its_turn() -> None:
@@ -66,7 +66,7 @@ def test_an_escalation_is_the_verdict_of_its_turn() -> None:
     log.layer("perception")
     asked = {"approval_id": "ap_1", "gate": "GATE_OPERATOR", "step_id": "t1", "kind": "escalation"}
     log.add("approval.requested", "governance", asked, step_id="t1")
-    folded = fold(log.events)
+    folded = history_of(log.events)
     (cells,) = layer_cells.cells_of(folded)
     assert cells["policy_gate"] == {"verdict": "escalate", "approval_gate": "GATE_OPERATOR"}
     assert folded.asks.open[0].answer_flags() == "--approve GATE_OPERATOR"
@@ -77,7 +77,7 @@ def test_each_turn_has_cells_of_its_own() -> None:
     log.call("t1_order", "failed")
     log.close_turn(goal_met=False, next="continue")
     log.layer("perception", 2)
-    first, second = layer_cells.cells_of(fold(log.events))
+    first, second = layer_cells.cells_of(history_of(log.events))
     assert first["action"] == [{"tool": "orders.lookup", "result": "failed"}]
     assert (second["turn"], second["action"], second["judgment"]) == (2, [], None)
 
@@ -117,14 +117,14 @@ def test_steps_stand_below_their_turn_with_what_policy_and_critic_said() -> None
 
 
 def test_a_finished_turn_names_template_score_and_decision() -> None:
-    lines = shown(fold(AgentLog().until_gate().to_end().events), "ok")
+    lines = shown(history_of(AgentLog().until_gate().to_end().events), "ok")
     assert any("✓ turn 1" in line and line.endswith("refund_with_eligibility") for line in lines)
     assert "      critic: verify ok, score accept" in lines
     assert lines[-1] == "   decision  completed: refunded"
 
 
 def test_a_turn_that_a_crash_cut_off_says_so() -> None:
-    folded = fold(AgentLog().plan().events)
+    folded = history_of(AgentLog().plan().events)
     unfinished_state(folded, "interrupted")
     assert any("turn 1" in line and "cut off" in line for line in shown(folded, "interrupted"))
 
@@ -137,7 +137,7 @@ def test_the_timeline_has_a_bar_per_turn_and_the_table_a_column() -> None:
 
 
 def test_a_run_without_an_agent_has_no_turns() -> None:
-    folded = fold(risk_review())
+    folded = history_of(risk_review())
     assert (folded.turns.turns, layer_cells.cells_of(folded)) == ([], [])
     assert table.columns(folded) == table.COLUMNS
     assert all("turn" not in row for row in table.rows(folded))
@@ -168,7 +168,7 @@ def test_a_forged_log_has_cells_too() -> None:
             names = ("context", "verdict", "step_records", "verdict", "status", "events", "reason")
             log.add(type, "governance", {"turn": 1, **dict.fromkeys(names, odd)}, step_id="t1_order")
         log.close_turn(goal_met=odd, budget=odd, next=odd)
-        folded = fold(log.events)
+        folded = history_of(log.events)
         assert len(layer_cells.cells_of(folded)) == 1
         assert layer_cells.lines(folded, UNICODE, width=80)
         assert shown(folded, "ok")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fakes.logged import NOW, STAMP, event
 
+from cogcli.episode.history import History, history_of
 from cogcli.events.envelope import Event
 from cogcli.report.lineage import Lineage, targets
-from cogcli.report.run_fold import RunFold, fold
 from cogcli.report.styled_text import UNICODE, plain_text, width
 from cogcli.report.table import rows
 from cogcli.report.timeline import timeline
@@ -36,12 +36,12 @@ def asked(second: int = 2, id: str = "ap_1", step: str = "tell", **more: Any) ->
     return event(second, "approval.requested", "governance", request)
 
 
-def stood(events: list[Event], status: str) -> tuple[RunFold, UnfinishedState]:
-    folded = fold(events)
+def stood(events: list[Event], status: str) -> tuple[History, UnfinishedState]:
+    folded = history_of(events)
     return folded, unfinished_state(folded, status)
 
 
-def words(folded: RunFold) -> dict[str, str]:
+def words(folded: History) -> dict[str, str]:
     return {row["step_id"]: row["status"] for row in rows(folded)}
 
 
@@ -138,7 +138,8 @@ def test_what_a_step_shows_is_not_told_again_of_the_run() -> None:
     failed = event(2, "step.failed", "act", {"step_id": "send", "step_status": "failed", "error": error})
     ended = event(3, "run.terminated", "terminate", {"status": "error", "error": error})
     shown = [
-        plain_text(line) for line in tree(fold([*begun(), failed, ended]), UNICODE, status="error", width=70)
+        plain_text(line)
+        for line in tree(history_of([*begun(), failed, ended]), UNICODE, status="error", width=70)
     ]
     assert sum("call.rejected" in line for line in shown) == 1
 

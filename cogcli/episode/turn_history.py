@@ -28,8 +28,8 @@ from cogcli.declarations.layer_records import (
 )
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.episode.run_history import StepHistory, Used
 from cogcli.events.envelope import ActiveTime, Event
-from cogcli.report.run_view import StepView, Used
 
 _Writes = TypeVar("_Writes", bound=Record)
 _VETOES: Final = ("deny", "refuse")
@@ -37,7 +37,7 @@ _ENDED: Final = {"ok": "done", "vetoed": "vetoed"}
 """By the status of a run that of a turn which it cut short."""
 
 
-class TurnView:
+class TurnHistory:
     """One pass over the layers, as far as it is known."""
 
     __slots__ = (
@@ -47,7 +47,7 @@ class TurnView:
 
     def __init__(self, number: int, started_at: str) -> None:
         self.number = number
-        self.step = StepView(f"turn {number}", f"turn {number}")
+        self.step = StepHistory(f"turn {number}", f"turn {number}")
         """The turn as a row of a view, with its status and times."""
         self.step.status, self.step.started_at = "running", started_at
         self.layers: dict[str, object] = {}
@@ -101,11 +101,11 @@ class TurnView:
         return "failed"
 
 
-class TurnFold:
+class AgentHistory:
     """Folds the events of a root run to its turns; `sittings` is the fold of its active time."""
 
     def __init__(self, sittings: ActiveTime) -> None:
-        self.turns: list[TurnView] = []
+        self.turns: list[TurnHistory] = []
         self.decision: DecisionRecorded | None = None
         """The recorded decision; None before."""
         self.started: RunStarted | None = None
@@ -161,14 +161,14 @@ class TurnFold:
             case _ if self.turns:
                 self._take_call(self.turns[-1], event, payload)
 
-    def _turn(self, number: int) -> TurnView:
+    def _turn(self, number: int) -> TurnHistory:
         """The turn of this number. It began with the event before its first one."""
         if not self.turns or self.turns[-1].number != number:
-            self.turns.append(TurnView(number, self._last))
+            self.turns.append(TurnHistory(number, self._last))
             self._began = self._active
         return self.turns[-1]
 
-    def _complete_layer(self, turn: TurnView, event: Event, payload: LayerCompleted) -> None:
+    def _complete_layer(self, turn: TurnHistory, event: Event, payload: LayerCompleted) -> None:
         turn.layers[payload.layer] = payload.writes
         if payload.skipped:
             turn.skipped[payload.layer] = payload.skipped
@@ -177,7 +177,7 @@ class TurnFold:
         if payload.layer == "reflection":
             turn.end(turn.result, event.timestamp)
 
-    def _take_call(self, turn: TurnView, event: Event, payload: Payload) -> None:
+    def _take_call(self, turn: TurnHistory, event: Event, payload: Payload) -> None:
         match payload:
             case StepFinished():
                 if payload.step_status != "skipped" and StepPath(event.step_id or "").is_step:

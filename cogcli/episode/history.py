@@ -1,4 +1,4 @@
-"""The fold of a log to its runs, steps and open requests, which every view of a run shares.
+"""The history of a log: its runs, steps and open requests, which every view of a run shares.
 
 1. Events may come one by one; the fold is right after each.
 2. Steps of the root run are in plan order, those of nested runs in order of starting.
@@ -30,10 +30,10 @@ from cogcli.declarations.governance_events import (
     ApprovalRequested,
     PolicyDecided,
 )
+from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, Used, branches
+from cogcli.episode.turn_history import AgentHistory
 from cogcli.events.envelope import ActiveTime, Event
 from cogcli.events.typed_payload import read_payload
-from cogcli.report.run_view import Branch, LoopView, RunView, StepView, Used, branches
-from cogcli.report.turns import TurnFold
 
 _DEEPEST: Final = 64
 """Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""
@@ -101,17 +101,17 @@ class Asks:
         return list(self._open.values())
 
 
-class RunFold:
+class History:
     """Folds events; `root` is the top-level run once its first event was seen."""
 
     def __init__(self) -> None:
         self.episode_id = ""
         self.trace_id = ""
-        self.root: RunView | None = None
-        self.runs: dict[str, RunView] = {}
+        self.root: RunHistory | None = None
+        self.runs: dict[str, RunHistory] = {}
         self.asks = Asks()
         self.sittings = ActiveTime()
-        self.turns = TurnFold(self.sittings)
+        self.turns = AgentHistory(self.sittings)
         self.last = ""
         self.actions: list[dict[str, Any]] = []
         """The action log of another tool's log: its actions need not belong to a step."""
@@ -155,7 +155,7 @@ class RunFold:
         id = event.run_id or ""
         run = self.runs.get(id)
         if run is None:
-            run = self.runs[id] = RunView(id)
+            run = self.runs[id] = RunHistory(id)
             self.root = self.root or run
         if run is self.root:
             self.turns.apply(event, payload)
@@ -179,7 +179,7 @@ class RunFold:
             case _:
                 self.asks.apply(payload)
 
-    def _start_run(self, run: RunView, event: Event, payload: RunStarted) -> None:
+    def _start_run(self, run: RunHistory, event: Event, payload: RunStarted) -> None:
         run.start, run.started_at, run.status = payload, event.timestamp, "running"
         run.skill, run.version = payload.skill.id or payload.task, payload.skill.version or ""
         run.parent = payload.parent_run_id or ""
@@ -190,7 +190,7 @@ class RunFold:
         run.depth = parent.depth + 1
         _step(parent, event.step_id).child = run
 
-    def _begin_step(self, run: RunView, event: Event, payload: StepStarted) -> None:
+    def _begin_step(self, run: RunHistory, event: Event, payload: StepStarted) -> None:
         step = self._moved(run, event, payload, payload.step_status)
         if step is None:
             return
@@ -204,13 +204,13 @@ class RunFold:
         run.running[step.id] = step
         parts = payload.items if payload.targets is None else len(payload.targets)
         if parts is not None and step.loop is None:
-            step.loop = LoopView(parts or None, self.sittings.milliseconds)
+            step.loop = LoopHistory(parts or None, self.sittings.milliseconds)
 
-    def _answer_step(self, run: RunView, event: Event, payload: StepAnswered) -> None:
+    def _answer_step(self, run: RunHistory, event: Event, payload: StepAnswered) -> None:
         if id := payload.step_id or event.step_id:
             _step(run, id).answered = True
 
-    def _end_step(self, run: RunView, event: Event, payload: StepFinished) -> None:
+    def _end_step(self, run: RunHistory, event: Event, payload: StepFinished) -> None:
         step = self._moved(run, event, payload, payload.step_status)
         if step is None:
             return
@@ -220,8 +220,8 @@ class RunFold:
             _finish(step, event, payload)
 
     def _moved(
-        self, run: RunView, event: Event, payload: StepStarted | StepFinished, status: str
-    ) -> StepView | None:
+        self, run: RunHistory, event: Event, payload: StepStarted | StepFinished, status: str
+    ) -> StepHistory | None:
         """The step of an event with its new status; None where the event names no step or no status."""
         id = payload.step_id or event.step_id
         if not id or not status:
@@ -231,26 +231,26 @@ class RunFold:
         step.status = status
         return step
 
-    def _count(self, run: RunView, step: StepView, status: str) -> None:
+    def _count(self, run: RunHistory, step: StepHistory, status: str) -> None:
         """Note the new status of a step among those that run, and of an item, a round or a target in its loop."""
         run.running.pop(step.id, None)
         path = StepPath(step.id)
         if path.is_step or path.in_call or (owner := run.steps.get(path.owner)) is None:
             return
         if owner.loop is None:
-            owner.loop = LoopView(None, self.sittings.milliseconds)
+            owner.loop = LoopHistory(None, self.sittings.milliseconds)
         owner.loop.move(step.status, status, self.sittings.milliseconds)
 
 
-def fold(events: Iterable[Event]) -> RunFold:
+def history_of(events: Iterable[Event]) -> History:
     """The runs and steps of a whole log."""
-    folded = RunFold()
+    folded = History()
     for event in events:
         folded.apply(event)
     return folded
 
 
-def _step(run: RunView, id: str, key: str = "") -> StepView:
+def _step(run: RunHistory, id: str, key: str = "") -> StepHistory:
     """The step, made where it is not known yet; `key` keeps steps of one id apart."""
     return run.steps.get(key or id) or run.add(key or id, id)
 
@@ -260,7 +260,7 @@ def _effect_of(payload: StepStarted) -> str:
     return payload.side_effects if isinstance(payload.side_effects, str) else ""
 
 
-def _finish(step: StepView, event: Event, payload: StepFinished) -> None:
+def _finish(step: StepHistory, event: Event, payload: StepFinished) -> None:
     step.ended_at = event.timestamp
     step.reason, step.detail = payload.reason or "", payload.detail or ""
     step.reused = isinstance(payload.reused_from, dict)
@@ -281,7 +281,7 @@ def _finish(step: StepView, event: Event, payload: StepFinished) -> None:
         step.tokens = tokens if any(tokens) and not step.child else None
 
 
-def _note_ruling(run: RunView, event: Event, payload: PolicyDecided) -> None:
+def _note_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
     """Note what a policy said of the call of a step, unless it simply allowed it."""
     verdict = payload.verdict or ""
     if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):
@@ -290,7 +290,7 @@ def _note_ruling(run: RunView, event: Event, payload: PolicyDecided) -> None:
         _step(run, event.step_id).ruling = " ".join(word for word in words if word)
 
 
-def _plan(run: RunView, payload: PlanCreated) -> None:
+def _plan(run: RunHistory, payload: PlanCreated) -> None:
     planned: set[str] = set()
     for number, record in enumerate(payload.step_records):
         if record.id:
@@ -302,7 +302,7 @@ def _plan(run: RunView, payload: PlanCreated) -> None:
             step.depends_on = record.depends_on
 
 
-def _overlaps(run: RunView, step: StepView) -> bool:
+def _overlaps(run: RunHistory, step: StepHistory) -> bool:
     """Whether another step runs meanwhile: not one that this is a part of, nor a part of it."""
     return any(
         not StepPath(step.id).within(other.id) and not StepPath(other.id).within(step.id)

@@ -1,4 +1,4 @@
-"""A run as reports show it: runs, their steps, and what is below each step."""
+"""A run of a history: its steps, and what is below each step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Used(NamedTuple):
         return Used(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-class LoopView:
+class LoopHistory:
     """The items, rounds or targets of one step, counted as events come."""
 
     __slots__ = ("counts", "ended_ms", "started_ms", "total")
@@ -61,7 +61,7 @@ class LoopView:
         return (self.ended_ms - self.started_ms) * max(0, self.total - self.ended) // self.ended
 
 
-class StepView:
+class StepHistory:
     """One step as far as it is known."""
 
     __slots__ = (
@@ -105,8 +105,8 @@ class StepView:
         self.output: Any = None
         self.attempts: list[AttemptMade] = []
         self.overlaps = False
-        self.loop: LoopView | None = None
-        self.child: RunView | None = None
+        self.loop: LoopHistory | None = None
+        self.child: RunHistory | None = None
 
     @property
     def notices(self) -> list[str]:
@@ -115,7 +115,7 @@ class StepView:
         return list(dict.fromkeys(notices))
 
 
-class RunView:
+class RunHistory:
     """One run: the root, or a nested skill's."""
 
     __slots__ = (
@@ -134,12 +134,12 @@ class RunView:
         self.ms: int | None = None
         self.start: RunStarted | None = None
         self.end: RunTerminated | None = None
-        self.steps: dict[str, StepView] = {}
+        self.steps: dict[str, StepHistory] = {}
         """By id; `add` is the only one that adds to it."""
-        self.running: dict[str, StepView] = {}
+        self.running: dict[str, StepHistory] = {}
         """Those of them that have begun and not ended."""
         self.depth = 0
-        self._own: list[StepView] = []
+        self._own: list[StepHistory] = []
         self._early = False
 
     @property
@@ -147,10 +147,10 @@ class RunView:
         """Why it did not end well."""
         return self.end.error if self.end else None
 
-    def add(self, key: str, id: str) -> StepView:
+    def add(self, key: str, id: str) -> StepHistory:
         """A new step under this key."""
         path = StepPath(id)
-        step = self.steps[key] = StepView(id, path.name)
+        step = self.steps[key] = StepHistory(id, path.name)
         if not path.owner:
             self._own.append(step)
         elif path.owner not in self.steps:
@@ -158,13 +158,13 @@ class RunView:
         return step
 
     @property
-    def own(self) -> list[StepView]:
+    def own(self) -> list[StepHistory]:
         """The steps themselves, without their items, rounds and gates."""
         if self._early:
             return [step for step in self.steps.values() if not self.owner(step)]
         return self._own
 
-    def owner(self, step: StepView) -> str:
+    def owner(self, step: StepHistory) -> str:
         """The id of the step that an item, a round or a gate belongs to; empty for a step itself."""
         id = StepPath(step.id).owner
         return id if id in self.steps else ""
@@ -177,18 +177,18 @@ class RunView:
 class Branch(NamedTuple):
     """A step of a run, and what is shown under it."""
 
-    run: RunView
-    step: StepView
+    run: RunHistory
+    step: StepHistory
     below: list[Branch]
 
 
-def branches(run: RunView) -> list[Branch]:
+def branches(run: RunHistory) -> list[Branch]:
     """The steps of a run in order, each with its gates, items, rounds and the steps of its nested run below it."""
-    parts: dict[str, list[StepView]] = {}
+    parts: dict[str, list[StepHistory]] = {}
     for step in run.steps.values():
         parts.setdefault(run.owner(step), []).append(step)
 
-    def branch(step: StepView) -> Branch:
+    def branch(step: StepHistory) -> Branch:
         below = [branch(part) for part in parts.get(step.id, ())]
         return Branch(run, step, below + (branches(step.child) if step.child else []))
 
